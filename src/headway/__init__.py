@@ -1,0 +1,1 @@
+"""headway: rate limiting for both sides of a refusal."""

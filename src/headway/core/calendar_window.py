@@ -1,0 +1,107 @@
+"""Calendar windows: a counter for a local day, week or month, exact across daylight-saving changes.
+
+A window begins at the first instant of its first local day (a repeated midnight at its first occurrence, a missing one
+at the instant of the change) and ends where the next begins, so a day has 23, 24 or 25 hours, whatever its zone says.
+Windows are known by their instants, never by a local date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from headway.core.fixed_window import Window, decide_window
+from headway.core.outcome import Outcome
+from headway.core.quota import SECOND, Quota
+from headway.core.zone import zone_of
+
+__all__ = ["CalendarWindow"]
+
+_LAST_YEAR = 9000
+"""Windows that would end after this year are given no boundary: datetime ends in 9999."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalendarWindow:
+    """Up to ``burst`` units a local day, week or month; see ``Rule``.
+
+    Args:
+        burst: the quota's count.
+        zone: the time zone whose midnights bound the windows.
+        unit: "day", "week" or "month".
+        week_start: 0 (Monday) to 6 (Sunday); for weeks.
+        count_refused: as for ``FixedWindow``.
+    """
+
+    burst: int
+    zone: ZoneInfo
+    unit: Literal["day", "week", "month"] = "day"
+    week_start: int = 0
+    count_refused: bool = False
+    _open: list[int] = field(default_factory=lambda: [0, 0], repr=False, compare=False)
+
+    @classmethod
+    def of(cls, quota: Quota, *, count_refused: bool = False) -> CalendarWindow:
+        """The rule of a quota with a zone.
+
+        Raises:
+            QuotaError: the zone is not known here.
+        """
+        assert quota.zone is not None  # noqa: S101  # the caller's branch; a quota pairs zone and calendar
+        unit: Literal["day", "week", "month"] = quota.calendar  # type: ignore[assignment]  # checked by Quota
+        return cls(quota.count, zone_of(quota.zone), unit, quota.week_start, count_refused)
+
+    def decide(self, state: Window | None, now: int, cost: int) -> tuple[Window | None, Outcome]:
+        """Admit iff used + cost ≤ count in the local period that ``now`` falls into; see ``Rule.decide``."""
+        return decide_window(
+            state, now, cost, burst=self.burst, fresh_end=self.window(now)[1], count_refused=self.count_refused
+        )
+
+    def window(self, now: int) -> tuple[int, int]:
+        """First instant of the window that holds ``now`` and of the next one, in ns since 1970."""
+        start, end = self._open  # the window of the latest call: a benign race, both numbers are read at once
+        if start <= now < end:
+            return start, end
+        first = self._first_day(datetime.fromtimestamp(now // SECOND, self.zone).date())
+        start, end = self._instant(first), self._instant(self._next(first))
+        while now >= end:  # the clock went back over midnight: the local date lags behind the window that has begun
+            first = self._next(first)
+            start, end = end, self._instant(self._next(first))
+        while now < start:  # a zone that repeats part of the previous day after its midnight
+            first = self._first_day(first - timedelta(days=1))
+            start, end = self._instant(first), start
+        self._open[:] = start, end
+        return start, end
+
+    def expires_at(self, state: Window) -> int:
+        """The window's end."""
+        return state[0]
+
+    def dump(self, state: Window) -> tuple[int, ...]:
+        """(end, used)."""
+        return tuple(state)
+
+    def load(self, numbers: tuple[int, ...]) -> Window:
+        """See ``dump``."""
+        return Window(*numbers)
+
+    def _first_day(self, day: date) -> date:
+        if self.unit == "month":
+            return day.replace(day=1)
+        if self.unit == "week":
+            return day - timedelta(days=(day.weekday() - self.week_start) % 7)
+        return day
+
+    def _next(self, first: date) -> date:
+        if first.year >= _LAST_YEAR:
+            return first + timedelta(days=1)
+        if self.unit == "month":
+            return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+        return first + timedelta(days=7 if self.unit == "week" else 1)
+
+    def _instant(self, day: date) -> int:
+        """The first instant of a local day, in ns since 1970."""
+        midnight = datetime(day.year, day.month, day.day, tzinfo=self.zone).astimezone(UTC)
+        return int((midnight - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * SECOND

@@ -1,0 +1,68 @@
+"""Keys: from attribute values to the one thing a counter belongs to, injectively, and its printable bytes for stores.
+
+str, int and UUID values are one entity by their text (42 ≡ "42"); bytes are another kind; a tuple is its parts. No key
+is built by joining unescaped parts, so no two different tuples of attributes share one.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from headway.errors import AttributeUnusable
+
+__all__ = ["Key", "encode_key", "key_part"]
+
+Key = str | bytes | tuple["Key", ...]
+"""A canonical value (one attribute) or the tuple of them in the order of the limit's ``by``."""
+
+_VERSION = b"h1"
+
+
+def key_part(attribute: str, value: object) -> Key:
+    """The canonical form of one attribute's value.
+
+    Raises:
+        AttributeUnusable: None, bool, float or any other type (a TypeError), naming the attribute.
+    """
+    if type(value) is str:
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        raise AttributeUnusable(attribute, value)
+    if isinstance(value, int):
+        try:
+            return int.__repr__(value)
+        except ValueError:  # more digits than the interpreter prints: hexadecimal has no such bound
+            return hex(value)
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value)
+    if isinstance(value, tuple):
+        return tuple(key_part(attribute, part) for part in value)
+    raise AttributeUnusable(attribute, value)
+
+
+def encode_key(namespace: str, limit: str, algorithm: str, by: tuple[str, ...], key: Key) -> bytes:
+    """The bytes under which a store outside the process keeps one counter.
+
+    Layout: ``h1`` then netstring-like parts ``<tag><length>:<bytes>``: ``s`` text as UTF-8 (lone surrogates included),
+    ``b`` bytes, ``t`` a tuple with the number of its parts. Every part says its length, so parts cannot run together.
+    """
+    parts = [_VERSION]
+    for name in (namespace, limit, algorithm, *by):
+        _encode(name, parts)
+    _encode(key, parts)
+    return b"".join(parts)
+
+
+def _encode(key: Key, parts: list[bytes]) -> None:
+    if isinstance(key, tuple):
+        parts.append(b"t%d:" % len(key))
+        for part in key:
+            _encode(part, parts)
+        return
+    tag, raw = (b"s", key.encode("utf-8", "surrogatepass")) if isinstance(key, str) else (b"b", key)
+    parts.append(b"%s%d:" % (tag, len(raw)))
+    parts.append(raw)

@@ -1,0 +1,54 @@
+"""``Rule``: the contract every algorithm fulfils, and the bound on how far a state may lie in the future.
+
+A rule is a quota made ready for one algorithm. It is a value: no clock, no lock, no I/O; ``now`` is an argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from headway.core.outcome import Outcome
+
+__all__ = ["CLOCK_SLACK_NS", "Rule", "State"]
+
+State = Any
+"""What a rule keeps of one key: an int or a (nested) tuple of ints. Only the rule that made it reads it."""
+
+CLOCK_SLACK_NS: Final = 10_000_000_000
+"""A state further than this beyond what the quota can owe is not honest (the clock went back, the quota was lowered)."""
+
+
+class Rule(Protocol):
+    """One algorithm with one quota's numbers."""
+
+    @property
+    def burst(self) -> int:
+        """The most units admitted at once; a higher cost can never pass."""
+        ...
+
+    def decide(self, state: State | None, now: int, cost: int) -> tuple[State | None, Outcome]:
+        """Decide one cost against one key's state.
+
+        Args:
+            state: what an earlier call returned, or None for a key without a history.
+            now: nanoseconds since 1970 on the store's clock.
+            cost: whole units, at least 0; 0 reports and never changes the state.
+
+        Returns:
+            The state to keep and the outcome. The *same object* as ``state`` means that nothing is to be written.
+            A refusal returns another object only where a dishonest state had to be capped (or, with
+            ``count_refused``, counted).
+        """
+        ...
+
+    def expires_at(self, state: State) -> int:
+        """Nanoseconds since 1970 from which ``state`` and no state at all decide alike."""
+        ...
+
+    def dump(self, state: State) -> tuple[int, ...]:
+        """The state as flat integers, for stores outside the process."""
+        ...
+
+    def load(self, numbers: tuple[int, ...]) -> State | None:
+        """The state that ``dump`` wrote, perhaps under another quota; None where it says nothing under this one."""
+        ...

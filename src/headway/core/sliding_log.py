@@ -1,0 +1,85 @@
+"""The sliding log: exact, because it remembers every admitted arrival of the last period.
+
+A hit made at t stops counting at exactly t + period. State grows with the hits of one period (never with refusals), so
+it suits small counts; GCRA answers large ones in constant space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.core.outcome import Admitted, Never, Outcome, Refused
+from headway.core.rule import CLOCK_SLACK_NS
+
+__all__ = ["Arrivals", "SlidingLog"]
+
+Arrivals = tuple[int, ...]
+"""(t0, cost0, t1, cost1, …), oldest first: instants in ns since 1970, strictly rising, and the units charged there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingLog:
+    """Up to ``burst`` units in any half-open window of ``period`` ns; see ``Rule``."""
+
+    burst: int
+    period: int
+
+    def decide(self, state: Arrivals | None, now: int, cost: int) -> tuple[Arrivals | None, Outcome]:
+        """Admit iff the units that arrived after now − period, plus cost, fit the count; see ``Rule.decide``."""
+        live, capped = self._live(state, now)
+        used = sum(live[1::2])
+        remaining = max(0, self.burst - used)
+        if cost == 0:
+            return state, Admitted(remaining, *self._waits(live, now, remaining))
+        if cost <= remaining:
+            # The same instant, or a small step back: one entry, never earlier than honest.
+            live = (*live[:-1], live[-1] + cost) if live and live[-2] >= now else (*live, now, cost)
+            return live, Admitted(remaining - cost, *self._waits(live, now, remaining - cost))
+        kept = live if capped else state
+        waits = self._waits(live, now, remaining)
+        if cost > self.burst:
+            return kept, Never(self.burst, remaining, *waits)
+        return kept, Refused(remaining, self._wait_for(live, now, used + cost - self.burst), *waits)
+
+    def expires_at(self, state: Arrivals) -> int:
+        """When the newest arrival stops counting."""
+        return state[-2] + self.period if state else 0
+
+    def dump(self, state: Arrivals) -> tuple[int, ...]:
+        """The arrivals as they are."""
+        return state
+
+    def load(self, numbers: tuple[int, ...]) -> Arrivals:
+        """See ``dump``."""
+        return numbers
+
+    def _live(self, state: Arrivals | None, now: int) -> tuple[Arrivals, bool]:
+        """The arrivals that still count, those beyond the slack in the future moved to ``now``."""
+        if not state:
+            return (), False
+        first = 0
+        while first < len(state) and state[first] + self.period <= now:
+            first += 2
+        live = state[first:] if first else state
+        if not live or live[-2] <= now + CLOCK_SLACK_NS:
+            return live, False
+        honest: dict[int, int] = {}
+        for at, units in zip(live[::2], live[1::2], strict=True):
+            at = at if at <= now + CLOCK_SLACK_NS else now  # the capped instant replaces it
+            honest[at] = honest.get(at, 0) + units
+        return tuple(number for pair in sorted(honest.items()) for number in pair), True
+
+    def _wait_for(self, live: Arrivals, now: int, excess: int) -> int:
+        """Ns until ``excess`` units (at least 1) have stopped counting."""
+        index = 0
+        while excess > live[index + 1]:
+            excess -= live[index + 1]
+            index += 2
+        return live[index] + self.period - now
+
+    def _waits(self, live: Arrivals, now: int, remaining: int) -> tuple[int, int]:
+        """(replenish-after, reset-after)."""
+        if not live:
+            return 0, 0
+        used = sum(live[1::2])
+        return self._wait_for(live, now, used - self.burst + remaining + 1), live[-2] + self.period - now

@@ -1,0 +1,156 @@
+"""Every exception headway raises. Being over quota is not an error: it is a decision.
+
+The tree, by who is at fault::
+
+    HeadwayError
+    ├── QuotaError (ValueError)          the caller: a quota that cannot be read or cannot be right
+    ├── LimitError (ValueError)          the caller: a limit, cost or combination that cannot be right
+    ├── AttributeMissing (ValueError)    the caller: a request without an attribute that a limit is keyed by
+    ├── AttributeUnusable (TypeError)    the caller: an attribute value that cannot be part of a key
+    ├── UnknownName (KeyError)           the caller: no limit or policy of that name
+    ├── ConfigError (ValueError)         the operator: file, line, key and what was expected
+    ├── StoreError                       the store: away, broken, full
+    │   ├── StoreUnavailable             cannot be reached, or did not answer in time
+    │   ├── StoreFull                    bounded memory holds nothing but active keys
+    │   └── StoreUnusable                not ours: no database, a newer schema, no permission
+    └── RateLimited                      raised by the decorator, the context manager and ``hit_or_raise`` only
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.limiter.decision import Decision
+
+__all__ = [
+    "AttributeMissing",
+    "AttributeUnusable",
+    "ConfigError",
+    "HeadwayError",
+    "LimitError",
+    "QuotaError",
+    "RateLimited",
+    "StoreError",
+    "StoreFull",
+    "StoreUnavailable",
+    "StoreUnusable",
+    "UnknownName",
+]
+
+
+class HeadwayError(Exception):
+    """The root of everything headway raises on purpose."""
+
+
+class QuotaError(HeadwayError, ValueError):
+    """A quota's text or numbers cannot be right.
+
+    Attributes:
+        text: what was given.
+        position: index into ``text`` of the first character that does not fit, or None where no place applies.
+    """
+
+    def __init__(self, text: str, problem: str, *, position: int | None = None) -> None:
+        self.text = text
+        self.position = position
+        shown = text if len(text) <= 120 else text[:117] + "..."
+        place = ""
+        if position is not None:
+            rest = text[position : position + 24]
+            place = f" at character {position + 1}, {rest!r}," if rest else " at its end,"
+        super().__init__(f"quota {shown!r}:{place} {problem}")
+
+
+class LimitError(HeadwayError, ValueError):
+    """A limit, a cost or a combination of limits cannot be right."""
+
+
+class AttributeMissing(HeadwayError, ValueError):
+    """A request lacks an attribute that a limit is keyed by.
+
+    Attributes:
+        attribute: the missing name.
+        limit: the limit that asks for it.
+    """
+
+    def __init__(self, attribute: str, limit: str, given: tuple[str, ...]) -> None:
+        self.attribute = attribute
+        self.limit = limit
+        had = ", ".join(sorted(map(str, given))) or "none"
+        super().__init__(f"limit {limit!r} is keyed by {attribute!r}, which this request does not have (it has: {had})")
+
+
+class AttributeUnusable(HeadwayError, TypeError):
+    """An attribute's value cannot be part of a key: only str, int, UUID, bytes and tuples of these can."""
+
+    def __init__(self, attribute: str, value: object) -> None:
+        self.attribute = attribute
+        super().__init__(
+            f"attribute {attribute!r} is a {type(value).__name__}; a key is made of str, int, UUID, bytes or a tuple of these"
+        )
+
+
+class UnknownName(HeadwayError, KeyError):
+    """No limit or policy has that name."""
+
+    def __init__(self, kind: str, name: str, known: tuple[str, ...]) -> None:
+        self.name = name
+        self.known = known
+        self.message = f"no {kind} is named {name!r}; known: {', '.join(known) or 'none'}"
+        super().__init__(self.message)
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class ConfigError(HeadwayError, ValueError):
+    """A policy file, a store URL or a setting is wrong.
+
+    Attributes:
+        file: the file's name as given, or None where the text did not come from a file.
+        line: the line, counted from 1, or None where it is not known.
+        key: the dotted key, or None.
+    """
+
+    def __init__(
+        self, problem: str, *, file: str | None = None, line: int | None = None, key: str | None = None
+    ) -> None:
+        self.problem = problem
+        self.file = file
+        self.line = line
+        self.key = key
+        place = ":".join(str(part) for part in (file, line) if part is not None)
+        head = ": ".join(part for part in (place, key) if part)
+        super().__init__(f"{head}: {problem}" if head else problem)
+
+
+class StoreError(HeadwayError):
+    """The store could not decide; the limit's ``on_store_failure`` says what happens to the request."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or did not answer within its deadline."""
+
+
+class StoreFull(StoreError):
+    """A bounded store holds nothing but keys that still owe, so a new key has no place."""
+
+
+class StoreUnusable(StoreError):
+    """What the URL names cannot serve as a store: no database, a newer schema, no permission."""
+
+
+class RateLimited(HeadwayError):
+    """A decorated function or a ``with`` block was refused.
+
+    Attributes:
+        decision: the whole decision: which limit, the wait, every outcome.
+    """
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        super().__init__(decision.sentence())
+
+    def __reduce__(self) -> tuple[type[RateLimited], tuple[Decision]]:
+        return (type(self), (self.decision,))

@@ -1,0 +1,1 @@
+"""How state is advanced, atomically, on the store's own clock."""

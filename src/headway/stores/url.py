@@ -1,0 +1,55 @@
+"""Store URLs: ``memory://``, ``sqlite:///relative``, ``sqlite:////absolute``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from headway.errors import ConfigError
+from headway.stores.base import Store
+from headway.stores.memory import MemoryStore
+
+__all__ = ["open_store"]
+
+_ACCEPTED = "memory://, sqlite:///relative/file.db or sqlite:////absolute/file.db"
+
+
+def open_store(url: str, *, base: Path | None = None) -> Store:
+    """Open the store a URL names.
+
+    Args:
+        url: its parts are percent-decoded.
+        base: the folder that relative SQLite paths start from; default: the working directory.
+
+    Raises:
+        ConfigError: a URL that names no store, with what is accepted.
+        StoreUnusable: a store that cannot serve.
+    """
+    if not isinstance(url, str):
+        raise ConfigError(f"store is a {type(url).__name__}; expected a store or a URL: {_ACCEPTED}")
+    parts = urlsplit(url)
+    if parts.query or parts.fragment:
+        raise ConfigError(f"store URL {url!r} has a query or a fragment, which mean nothing here; expected {_ACCEPTED}")
+    match parts.scheme:
+        case "memory":
+            if parts.netloc or parts.path not in ("", "/"):
+                raise ConfigError(f"store URL {url!r}: memory:// takes nothing after it")
+            return MemoryStore()
+        case "sqlite":
+            return _open_sqlite(url, parts.netloc, unquote(parts.path), base)
+        case _:
+            raise ConfigError(f"store URL {url!r} names no store known here; expected {_ACCEPTED}")
+
+
+def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
+    from headway.stores.sqlite import SqliteStore  # sqlite3 takes a third of the import time; only its users pay
+
+    if host:
+        raise ConfigError(
+            f"store URL {url!r} names the host {host!r}; a file takes three slashes (relative) or four (absolute)"
+        )
+    if path in ("", "/") or path.endswith("/"):
+        raise ConfigError(
+            f"store URL {url!r} names no file; expected sqlite:///relative/file.db or sqlite:////absolute/file.db"
+        )
+    return SqliteStore((base or Path.cwd()) / path[1:])
