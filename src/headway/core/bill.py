@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headway.core.charge import Charge
 from headway.core.outcome import Admitted, Outcome
-from headway.core.rule import State
+from headway.core.rule import Rule, State
 
 __all__ = ["Settlement", "settle"]
 
@@ -30,12 +29,12 @@ class Settlement(NamedTuple):
     writes: tuple[tuple[int, State], ...]
 
 
-def settle(charges: Sequence[Charge], states: Sequence[State | None], now: int) -> Settlement:
-    """Decide every charge against its state at ``now`` (ns since 1970); charges name different counters.
+def settle(rules: Sequence[Rule], states: Sequence[State | None], costs: Sequence[int], now: int) -> Settlement:
+    """Decide every cost against its rule's state at ``now`` (ns since 1970); the states are of different counters.
 
     On refusal only the refusing limits may have something to write: a capped dishonest state, or a counted refusal.
     """
-    decided = [charge.limit.rule.decide(state, now, charge.cost) for charge, state in zip(charges, states, strict=True)]
+    decided = [rule.decide(state, now, cost) for rule, state, cost in zip(rules, states, costs, strict=True)]
     if all(isinstance(outcome, Admitted) for _, outcome in decided):
         return Settlement(
             True,
@@ -46,7 +45,7 @@ def settle(charges: Sequence[Charge], states: Sequence[State | None], now: int) 
     writes: list[tuple[int, State]] = []
     for index, (new, outcome) in enumerate(decided):
         if isinstance(outcome, Admitted):
-            outcomes.append(charges[index].limit.rule.decide(states[index], now, 0)[1])
+            outcomes.append(rules[index].decide(states[index], now, 0)[1])
         else:
             outcomes.append(outcome)
             if new is not states[index]:

@@ -1,1 +1,1 @@
-"""limiter."""
+"""Limiter, AsyncLimiter and the decision they give."""

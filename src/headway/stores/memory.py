@@ -98,7 +98,9 @@ class MemoryStore:
             now = self.clock()
             tables = [self._table(charge.namespace, charge.limit) for charge in charges]
             states = [table.states.get(charge.key) for table, charge in zip(tables, charges, strict=True)]
-            settled = settle(charges, states, now)
+            settled = settle(
+                [charge.limit.rule for charge in charges], states, [charge.cost for charge in charges], now
+            )
             if commit and settled.writes:
                 self._write([(tables[index], charges[index].key, new) for index, new in settled.writes], now)
         return Answer(settled.allowed, now, settled.outcomes)

@@ -87,7 +87,9 @@ class SqliteStore:
         def decide(connection: sqlite3.Connection) -> Answer:
             now = self.clock()
             states = [_read(connection, charge, key) for charge, key in zip(charges, keys, strict=True)]
-            settled = settle(charges, states, now)
+            settled = settle(
+                [charge.limit.rule for charge in charges], states, [charge.cost for charge in charges], now
+            )
             for index, state in settled.writes if commit else ():
                 rule = charges[index].limit.rule
                 text = ":".join(map(str, rule.dump(state)))

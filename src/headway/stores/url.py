@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from headway.errors import ConfigError
-from headway.stores.base import Store
+from headway.stores.base import AsyncStore, Store
+from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
 
-__all__ = ["open_store"]
+__all__ = ["open_async_store", "open_store"]
 
 _ACCEPTED = "memory://, sqlite:///relative/file.db or sqlite:////absolute/file.db"
 
@@ -39,6 +41,25 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
             return _open_sqlite(url, parts.netloc, unquote(parts.path), base)
         case _:
             raise ConfigError(f"store URL {url!r} names no store known here; expected {_ACCEPTED}")
+
+
+def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = None) -> AsyncStore:
+    """The asynchronous store of a URL or of a store: memory decides at once, SQLite works in a thread.
+
+    Raises:
+        ConfigError: a URL that names no store, with what is accepted.
+        StoreUnusable: a store that cannot serve.
+    """
+    opened = open_store(store, base=base) if isinstance(store, str) else store
+    if isinstance(opened, MemoryStore):
+        return ImmediateStore(opened)
+    import inspect  # slow to import, and only for stores that wait
+
+    if inspect.iscoroutinefunction(opened.advance):
+        return cast(AsyncStore, opened)
+    from headway.stores.threaded import ThreadedStore  # asyncio takes most of an import's time; only its users pay
+
+    return ThreadedStore(cast(Store, opened))
 
 
 def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:

@@ -1,0 +1,191 @@
+"""``Decision``: the answer for the whole request.
+
+A plain class, not a dataclass: it is made on every call, so what few callers ask for is worked out when they ask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from headway.core.bill import settle
+from headway.core.outcome import Outcome
+from headway.core.rule import State
+from headway.core.verdict import Verdict
+from headway.limiter.plan import Plan
+
+__all__ = ["Decision"]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND = 1_000_000_000
+
+
+class Decision:
+    """Whether a request passed, which limit binds, and when to come back.
+
+    Attributes:
+        allowed: the request passed (``bool(decision)`` says the same).
+        degraded: why the store did not decide, or None where it did.
+    """
+
+    __slots__ = ("_costs", "_now", "_outcomes", "_plan", "_states", "_verdict", "allowed", "degraded")
+
+    def __init__(
+        self,
+        plan: Plan,
+        allowed: bool,
+        now: int,
+        costs: Sequence[int],
+        states: Sequence[State | None] | None = None,
+        outcomes: Sequence[Outcome | None] | None = None,
+        degraded: str | None = None,
+    ) -> None:
+        self._plan = plan
+        self.allowed = allowed
+        self._now = now
+        self._costs = costs
+        self._states = states
+        self._outcomes = outcomes
+        self._verdict: Verdict | None = None
+        self.degraded = degraded
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+    def __repr__(self) -> str:
+        what = "allowed" if self.allowed else "never" if self.never else f"refused, retry after {self.retry_after:g} s"
+        degraded = f", degraded: {self.degraded}" if self.degraded else ""
+        return f"<Decision {what}, limit {self.limit!r}, remaining {self.remaining}{degraded}>"
+
+    def __getstate__(self) -> Verdict:
+        return self.verdict
+
+    def __setstate__(self, verdict: Verdict) -> None:
+        self.__init__(  # type: ignore[misc]  # a copy is made of the facts alone
+            Plan(verdict.limits, "", b"" if any(limit.secret for limit in verdict.limits) else None),
+            verdict.allowed,
+            verdict.now,
+            verdict.costs,
+            outcomes=verdict.outcomes,
+            degraded=verdict.degraded,
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """The plain facts, for ``presentation``."""
+        if self._verdict is None:
+            outcomes = self._outcomes
+            if outcomes is None:
+                states = self._states or ()
+                outcomes = settle(self._plan.rules, states, self._costs, self._now).outcomes
+            self._verdict = Verdict(
+                self._plan.limits, tuple(outcomes), self.allowed, self._now, self.degraded, tuple(self._costs)
+            )
+        return self._verdict
+
+    @property
+    def limit(self) -> str | None:
+        """The binding limit's name: refusing, the longest wait; admitted, the fewest remaining; ties by name."""
+        limit = self.verdict.limit
+        return None if limit is None else limit.name
+
+    @property
+    def binding(self) -> Outcome | None:
+        """The binding limit's outcome; None where the store did not decide."""
+        return self.verdict.binding
+
+    @property
+    def outcomes(self) -> Mapping[str, Outcome]:
+        """Every limit's outcome by its name, in the policy's order; a limit that nobody could decide is missing."""
+        verdict = self.verdict
+        pairs = zip(verdict.limits, verdict.outcomes, strict=True)
+        return {limit.name: outcome for limit, outcome in pairs if outcome is not None}
+
+    @property
+    def remaining(self) -> int | None:
+        """The binding limit's whole units left; on a refusal its uncharged balance. None without a binding limit."""
+        binding = self.verdict.binding
+        return None if binding is None else binding.remaining
+
+    @property
+    def retry_after_ns(self) -> int | None:
+        """Ns until the same request would pass if nobody else came: 0 when it passed, None when never."""
+        return self.verdict.retry_after
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds, never rounded below the exact wait: 0.0 when it passed, ``math.inf`` when never."""
+        wait = self.verdict.retry_after
+        return math.inf if wait is None else _seconds_up(wait)
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the wait ends on the store's clock, rounded up to the next microsecond (UTC); None when never."""
+        wait = self.verdict.retry_after
+        return None if wait is None else _EPOCH + timedelta(microseconds=-(-(self._now + wait) // 1_000))
+
+    @property
+    def decided_at(self) -> datetime:
+        """The store's clock when it decided, rounded down to the microsecond (UTC)."""
+        return _EPOCH + timedelta(microseconds=self._now // 1_000)
+
+    @property
+    def never(self) -> bool:
+        """No wait helps: the cost exceeds a limit's burst, or everything is blocked."""
+        return self.verdict.never
+
+    @property
+    def blocked(self) -> bool:
+        """The binding limit admits nothing at all (a count of 0, a ban)."""
+        return self.verdict.blocked
+
+    def sentence(self, locale: str = "en") -> str:
+        """One plain sentence or two for a person: what happened and when to try again."""
+        from headway.presentation.sentence import sentence  # what is said to people is loaded when something is said
+
+        return sentence(self.verdict, locale=locale)
+
+    def headers(self) -> dict[str, str]:
+        """The header fields of a response, as one dict."""
+        from headway.presentation.response import respond
+
+        return dict(respond(self.verdict).headers)
+
+    def problem(self, locale: str = "en") -> dict[str, object]:
+        """The RFC 9457 problem document of a refusal."""
+        from headway.presentation.problem import problem
+
+        return problem(self.verdict, locale=locale)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as JSON-able values; times in whole ns, ``retry_after`` in seconds or None when never."""
+        wait = self.retry_after_ns
+        retry_at = self.retry_at
+        return {
+            "allowed": self.allowed,
+            "limit": self.limit,
+            "remaining": self.remaining,
+            "retry_after": None if wait is None else self.retry_after,
+            "retry_after_ns": wait,
+            "retry_at": None if retry_at is None or self.allowed else retry_at.isoformat(),
+            "never": self.never,
+            "degraded": self.degraded,
+            "outcomes": {name: _outcome_dict(outcome) for name, outcome in self.outcomes.items()},
+        }
+
+
+def _outcome_dict(outcome: Outcome) -> dict[str, object]:
+    fields = {name: getattr(outcome, name) for name in outcome.__slots__}
+    return {
+        "outcome": type(outcome).__name__.lower(),
+        **{f"{n}_ns" if n.endswith("after") or n == "delay" else n: v for n, v in fields.items()},
+    }
+
+
+def _seconds_up(nanoseconds: int) -> float:
+    """The smallest convenient float that is no less than the exact seconds."""
+    seconds = nanoseconds / _SECOND
+    numerator, denominator = seconds.as_integer_ratio()
+    return seconds if numerator * _SECOND >= nanoseconds * denominator else math.nextafter(seconds, math.inf)

@@ -1,0 +1,146 @@
+"""``Limiter``: decide, look, forget. For threads; ``AsyncLimiter`` is its twin with ``await``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from headway.core.limit import Limit
+from headway.errors import RateLimited, StoreError
+from headway.limiter.base import BaseLimiter, merged
+from headway.limiter.decision import Decision
+from headway.limiter.flows import Flow, decide, degraded
+from headway.limiter.plan import Cost
+from headway.stores.base import Store
+from headway.stores.url import open_store
+
+__all__ = ["Limiter"]
+
+
+class Limiter(BaseLimiter):
+    """Several named limits, checked together: all or nothing.
+
+    Args:
+        limits: in the order in which outcomes and header fields list them.
+        store: a store, or a URL: ``memory://``, ``sqlite:///relative/file.db``, ``sqlite:////absolute/file.db``.
+        namespace: two limiters share a counter only with the same namespace, limit name and attributes.
+        secret_key: at least 16 bytes (text as UTF-8) that values of secret attributes are hashed with; default: the
+            environment variable HEADWAY_SECRET_KEY, and with a memory store a random one.
+
+    Raises:
+        LimitError: two limits of one name, secret attributes without a key.
+        ConfigError: a URL that names no store, a secret_key that is too short.
+        StoreUnusable: a store that cannot serve.
+    """
+
+    def __init__(
+        self,
+        *limits: Limit,
+        store: str | Store = "memory://",
+        namespace: str = "default",
+        secret_key: bytes | str | None = None,
+    ) -> None:
+        opened: Store = open_store(store) if isinstance(store, str) else store
+        super().__init__(limits, opened, namespace, secret_key)
+        self.store = opened
+        self._owned = isinstance(store, str)
+
+    def hit(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:
+        """Charge a request to all limits, or to none if one refuses.
+
+        Args:
+            attributes: what is known of the request; names that no limit uses are ignored.
+            cost: whole units, at least 0, for every limit without a fixed cost; or a mapping by limit name (limits
+                not named are asked for 1). 0 is admitted, writes nothing and reports.
+            named: attributes by keyword.
+
+        Raises:
+            AttributeMissing: a limit is keyed by an attribute that is not there.
+            AttributeUnusable: a value that is no str, int, UUID, bytes or tuple of these (a TypeError).
+            TypeError: a cost that is no int.
+            LimitError: a negative cost (a ValueError).
+        """
+        return self._decide(attributes, named, cost, True)
+
+    def peek(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:
+        """What ``hit`` would answer now; nothing is written. Same arguments and errors."""
+        return self._decide(attributes, named, cost, False)
+
+    def reset(self, *what: str | Mapping[str, object], **named: object) -> tuple[str, ...]:
+        """Forget the state of keys: of the limits named, else of those whose key is non-empty and fully given.
+
+        Args:
+            what: names of limits (a limit without a key is reset only by its name), and attributes as mappings.
+            named: attributes by keyword.
+
+        Returns:
+            The names of the limits that were reset.
+
+        Raises:
+            LimitError: nothing would be reset.
+            UnknownName: no limit of that name.
+            AttributeMissing: a named limit's key is not fully given.
+            StoreError: the store could not do it.
+        """
+        charges = self._resets(what, named)
+        self.store.reset(charges)
+        return tuple(charge.limit.name for charge in charges)
+
+    @contextmanager
+    def admitted(
+        self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
+    ) -> Iterator[Decision]:
+        """A block that runs only if the request is admitted: ``with codes.admitted(phone=…) as decision:``.
+
+        Raises:
+            RateLimited: refused; carries the decision. And what ``hit`` raises.
+        """
+        decision = self._decide(attributes, named, cost, True)
+        if not decision.allowed:
+            raise RateLimited(decision)
+        yield decision
+
+    def close(self) -> None:
+        """Close the store, if this limiter opened it."""
+        if self._owned:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _decide(
+        self, attributes: Mapping[str, object] | None, named: Mapping[str, object], cost: Cost, commit: bool
+    ) -> Decision:
+        keys = self.plan.keys(named if attributes is None else merged(attributes, named))
+        costs = self.plan.costs(cost)
+        if self._lane is None:
+            return self._drive(decide(self.plan, keys, costs, commit, time.time_ns()))
+        try:
+            allowed, now, states = self._lane.advance(keys, costs, commit)
+        except StoreError as error:
+            charges = self.plan.charges(keys, costs)
+            return self._drive(degraded(self.plan, charges, costs, commit, time.time_ns(), error))
+        return Decision(self.plan, allowed, now, costs, states)
+
+    def _drive(self, flow: Flow[Decision]) -> Decision:
+        try:
+            effect = next(flow)
+            while True:
+                store = self._stand_in if effect.local else self.store
+                try:
+                    answer = store.advance(effect.charges, commit=effect.commit)
+                except StoreError as error:
+                    effect = flow.throw(error)
+                else:
+                    effect = flow.send(answer)
+        except StopIteration as stop:
+            decision: Decision = stop.value
+            return decision

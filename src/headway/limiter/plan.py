@@ -1,0 +1,168 @@
+"""``Plan``: a policy's limits made ready: from a call's attributes and cost to keys and costs, one per limit."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from headway.core.charge import Charge
+from headway.core.key import Key, encode_key, key_part
+from headway.core.limit import Limit
+from headway.errors import AttributeMissing, LimitError, UnknownName
+
+__all__ = ["Cost", "Plan"]
+
+Cost = int | Mapping[str, int]
+"""Units for every limit without a fixed cost, or by limit name (limits not named are asked for 1)."""
+
+_HASH_BYTES = 16
+
+
+class Plan:
+    """The limits that one kind of request must pass together.
+
+    Args:
+        limits: in the order in which outcomes and header fields list them; their names differ.
+        namespace: keeps limiters that share a store apart.
+        secret_key: what values of secret attributes are hashed with; None where no limit has any.
+
+    Raises:
+        LimitError: two limits of one name, or a secret attribute without a key.
+    """
+
+    __slots__ = ("_single", "by_name", "limits", "namespace", "rules", "secret_key", "takes_any_cost")
+
+    def __init__(self, limits: Sequence[Limit], namespace: str, secret_key: bytes | None) -> None:
+        self.limits = tuple(limits)
+        self.namespace = namespace
+        self.secret_key = secret_key
+        self.by_name = {limit.name: limit for limit in self.limits}
+        self.rules = tuple(limit.rule for limit in self.limits)
+        self.takes_any_cost = all(limit.cost is None for limit in self.limits)
+        for limit in self.limits:
+            if limit.secret and secret_key is None:
+                raise LimitError(f"limit {limit.name!r} has secret attributes; give the limiter a secret_key")
+        if len(self.by_name) < len(self.limits):
+            names = [limit.name for limit in self.limits]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise LimitError(f"two limits are named {twice!r}; a refusal could not say which one it means")
+        first = self.limits[0] if len(self.limits) == 1 else None
+        self._single = first.by[0] if first and len(first.by) == 1 and not first.secret else None
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of all attributes that some limit is keyed by, in order of first use."""
+        return tuple(dict.fromkeys(name for limit in self.limits for name in limit.by))
+
+    def keys(self, attributes: Mapping[str, object]) -> tuple[Key, ...]:
+        """One key per limit.
+
+        Raises:
+            AttributeMissing: a limit is keyed by an attribute that is not there.
+            AttributeUnusable: a value that cannot be part of a key.
+        """
+        name = self._single
+        if name is not None and name in attributes:
+            value = attributes[name]
+            return (value if type(value) is str else key_part(name, value),)
+        return tuple([self.key(limit, attributes) for limit in self.limits])
+
+    def key(self, limit: Limit, attributes: Mapping[str, object]) -> Key:
+        """One limit's key; see ``keys``."""
+        parts: list[Key] = []
+        for name in limit.by:
+            try:
+                value = attributes[name]
+            except KeyError:
+                raise AttributeMissing(name, limit.name, tuple(attributes)) from None
+            part = value if type(value) is str else key_part(name, value)
+            parts.append(self._hashed(limit, name, part) if name in limit.secret else part)
+        return parts[0] if len(parts) == 1 else tuple(parts)
+
+    def costs(self, cost: Cost) -> tuple[int, ...]:
+        """One cost per limit: fixed, by name, or the same for all; a cost of 0 is 0 for all.
+
+        Raises:
+            TypeError: a bool, a float or anything else that is no int (NaN and infinity are floats).
+            LimitError: a negative cost, or a cost by name for a limit that has a fixed one (ValueErrors).
+            UnknownName: a cost for a limit that is not there.
+        """
+        if isinstance(cost, Mapping):
+            for name, units in cost.items():
+                if name not in self.by_name:
+                    raise UnknownName("limit", name, tuple(self.by_name))
+                if self.by_name[name].cost is not None:
+                    raise LimitError(
+                        f"limit {name!r} has a fixed cost of {self.by_name[name].cost}, so a call cannot set it"
+                    )
+                check_cost(units)
+            return tuple(cost.get(limit.name, 1) if limit.cost is None else limit.cost for limit in self.limits)
+        units = cost if type(cost) is int and cost >= 0 else check_cost(cost)
+        if units == 0 or self.takes_any_cost:
+            return (units,) * len(self.limits)
+        return tuple(units if limit.cost is None else limit.cost for limit in self.limits)
+
+    def charges(self, keys: Sequence[Key], costs: Sequence[int]) -> tuple[Charge, ...]:
+        """The bill for a store: one charge per limit."""
+        return tuple(
+            Charge(self.namespace, limit, key, cost) for limit, key, cost in zip(self.limits, keys, costs, strict=True)
+        )
+
+    def resets(self, names: Sequence[str], attributes: Mapping[str, object]) -> tuple[Charge, ...]:
+        """What a reset touches: the named limits, else those whose ``by`` is non-empty and fully given.
+
+        Raises:
+            UnknownName: no limit of that name.
+            AttributeMissing: a named limit whose key is not fully given.
+            LimitError: nothing would be reset.
+        """
+        for name in names:
+            if name not in self.by_name:
+                raise UnknownName("limit", name, tuple(self.by_name))
+        limits = [
+            limit
+            for limit in self.limits
+            if (limit.name in names if names else limit.by and all(name in attributes for name in limit.by))
+        ]
+        if not limits:
+            given = ", ".join(sorted(attributes)) or "none"
+            raise LimitError(
+                f"reset touches no limit: attributes given: {given}; limits: "
+                + "; ".join(
+                    f"{limit.name} by {', '.join(limit.by) or 'nothing (reset it by its name)'}"
+                    for limit in self.limits
+                )
+            )
+        return tuple(Charge(self.namespace, limit, self.key(limit, attributes), 0) for limit in limits)
+
+    def _hashed(self, limit: Limit, attribute: str, part: Key) -> str:
+        assert self.secret_key is not None  # noqa: S101  # __init__ refuses secret limits without a key
+        purpose = encode_key(self.namespace, limit.name, "secret", (attribute,), part)
+        return hmac.digest(self.secret_key, purpose, "sha256")[:_HASH_BYTES].hex()
+
+
+def check_limit(limit: object) -> None:
+    """Only a ``Limit`` is one.
+
+    Raises:
+        LimitError: anything else.
+    """
+    if not isinstance(limit, Limit):
+        raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
+
+
+def check_cost(cost: Any) -> int:
+    """A cost that can be charged.
+
+    Raises:
+        TypeError: no int, or a bool.
+        LimitError: negative (a ValueError).
+    """
+    if isinstance(cost, bool) or not isinstance(cost, int):
+        raise TypeError(
+            f"cost is {cost!r}, a {type(cost).__name__}; expected a whole number from 0, or a mapping by limit name"
+        )
+    if cost < 0:
+        raise LimitError(f"cost is {cost}; expected a whole number from 0 (to give units back, use refund)")
+    return int(cost)
