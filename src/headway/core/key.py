@@ -6,8 +6,6 @@ is built by joining unescaped parts, so no two different tuples of attributes sh
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from headway.errors import AttributeUnusable
 
 __all__ = ["Key", "encode_key", "key_part"]
@@ -35,12 +33,14 @@ def key_part(attribute: str, value: object) -> Key:
             return int.__repr__(value)
         except ValueError:  # more digits than the interpreter prints: hexadecimal has no such bound
             return hex(value)
-    if isinstance(value, UUID):
-        return str(value)
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     if isinstance(value, tuple):
         return tuple(key_part(attribute, part) for part in value)
+    from uuid import UUID  # slow to import; whoever has a UUID has imported it
+
+    if isinstance(value, UUID):
+        return str(value)
     raise AttributeUnusable(attribute, value)
 
 

@@ -9,7 +9,6 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from headway.core.block import Block
-from headway.core.calendar_window import CalendarWindow
 from headway.core.fixed_window import FixedWindow
 from headway.core.gcra import Gcra
 from headway.core.quota import MAX_COUNT, Quota
@@ -164,11 +163,12 @@ class Limit:
 
     def _rule(self) -> Rule:
         quota = self.quota
-        if quota.zone is not None:
-            rule: Rule = CalendarWindow.of(quota, count_refused=self.count_refused)
-            return Block() if quota.count == 0 else rule
         if quota.count == 0:
             return Block()
+        if quota.zone is not None:
+            from headway.core.calendar_window import CalendarWindow  # loads zoneinfo, which most limits do without
+
+            return CalendarWindow.of(quota, count_refused=self.count_refused)
         match self.algorithm:
             case Algorithm.FIXED_WINDOW | Algorithm.ANCHORED_WINDOW:
                 anchored = self.algorithm is Algorithm.ANCHORED_WINDOW

@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from headway.core.zone import zone_of
 from headway.errors import QuotaError
 
 __all__ = ["MAX_COUNT", "MAX_RECOVERY_NS", "SECOND", "Quota"]
@@ -110,6 +109,8 @@ class Quota:
         if self.zone is not None and self.burst != self.count:
             raise QuotaError(shown, "a calendar quota takes no burst: its whole count may come at once")
         if self.zone is not None:
+            from headway.core.zone import zone_of  # loads zoneinfo, which most quotas do without
+
             zone_of(self.zone)
         if self.recovery_ns > MAX_RECOVERY_NS:
             raise QuotaError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
@@ -77,7 +76,7 @@ def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Map
 def _secret(given: bytes | str | None, needed: bool, in_memory: bool) -> bytes | None:
     key = given if given is not None else os.environ.get("HEADWAY_SECRET_KEY") if needed else None
     if key is None:
-        return secrets.token_bytes(32) if needed and in_memory else None
+        return os.urandom(32) if needed and in_memory else None
     raw = key.encode() if isinstance(key, str) else bytes(key)
     if len(raw) < _SHORTEST_KEY:
         raise ConfigError(

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headway.core.bill import settle
 from headway.core.outcome import Outcome
@@ -16,9 +15,11 @@ from headway.core.rule import State
 from headway.core.verdict import Verdict
 from headway.limiter.plan import Plan
 
+if TYPE_CHECKING:
+    from datetime import datetime
+
 __all__ = ["Decision"]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = 1_000_000_000
 
 
@@ -124,12 +125,12 @@ class Decision:
     def retry_at(self) -> datetime | None:
         """When the wait ends on the store's clock, rounded up to the next microsecond (UTC); None when never."""
         wait = self.verdict.retry_after
-        return None if wait is None else _EPOCH + timedelta(microseconds=-(-(self._now + wait) // 1_000))
+        return None if wait is None else _instant(-(-(self._now + wait) // 1_000))
 
     @property
     def decided_at(self) -> datetime:
         """The store's clock when it decided, rounded down to the microsecond (UTC)."""
-        return _EPOCH + timedelta(microseconds=self._now // 1_000)
+        return _instant(self._now // 1_000)
 
     @property
     def never(self) -> bool:
@@ -182,6 +183,12 @@ def _outcome_dict(outcome: Outcome) -> dict[str, object]:
         "outcome": type(outcome).__name__.lower(),
         **{f"{n}_ns" if n.endswith("after") or n == "delay" else n: v for n, v in fields.items()},
     }
+
+
+def _instant(microseconds: int) -> datetime:
+    from datetime import UTC, datetime, timedelta  # not needed to decide
+
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
 def _seconds_up(nanoseconds: int) -> float:

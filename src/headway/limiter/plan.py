@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -137,6 +136,8 @@ class Plan:
         return tuple(Charge(self.namespace, limit, self.key(limit, attributes), 0) for limit in limits)
 
     def _hashed(self, limit: Limit, attribute: str, part: Key) -> str:
+        import hmac  # slow to import, and only for secrets
+
         assert self.secret_key is not None  # noqa: S101  # __init__ refuses secret limits without a key
         purpose = encode_key(self.namespace, limit.name, "secret", (attribute,), part)
         return hmac.digest(self.secret_key, purpose, "sha256")[:_HASH_BYTES].hex()

@@ -6,7 +6,6 @@ each would admit the whole quota.
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 from collections import deque
@@ -26,7 +25,6 @@ from headway.stores.clock import AnchoredClock, Clock
 
 __all__ = ["Lane", "MemoryStore"]
 
-_log = logging.getLogger("headway.stores.memory")
 _LOOK_AT_EACH_INSERT = 2
 _LOOK_WHEN_FULL = 16
 _LOG_EVERY_NS = 60 * 1_000_000_000
@@ -164,7 +162,9 @@ class MemoryStore:
         problem = f"the memory store holds {self._held} keys that still owe (max_keys={self.max_keys}); a new key has no place"
         if now - self._logged_at >= _LOG_EVERY_NS:
             self._logged_at = now
-            _log.warning("%s; on_store_failure decides for it (%d times so far)", problem, self.full_count)
+            import logging  # slow to import, and a store is rarely full
+
+            logging.getLogger("headway.stores.memory").warning("%s; on_store_failure decides for it (%d times so far)", problem, self.full_count)
         return StoreFull(problem)
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import cast
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, cast
 
 from headway.errors import ConfigError
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["open_async_store", "open_store"]
 
@@ -29,6 +30,10 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
     """
     if not isinstance(url, str):
         raise ConfigError(f"store is a {type(url).__name__}; expected a store or a URL: {_ACCEPTED}")
+    if url == "memory://":
+        return MemoryStore()
+    from urllib.parse import unquote, urlsplit  # slow to import; a memory store does without
+
     parts = urlsplit(url)
     if parts.query or parts.fragment:
         raise ConfigError(f"store URL {url!r} has a query or a fragment, which mean nothing here; expected {_ACCEPTED}")
@@ -63,7 +68,9 @@ def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = Non
 
 
 def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
-    from headway.stores.sqlite import SqliteStore  # sqlite3 takes a third of the import time; only its users pay
+    from pathlib import Path
+
+    from headway.stores.sqlite import SqliteStore  # sqlite3 is slow to import; only its users pay
 
     if host:
         raise ConfigError(
