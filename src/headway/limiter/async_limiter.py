@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from headway.core.limit import Limit
 from headway.errors import RateLimited, StoreError
@@ -17,7 +17,13 @@ from headway.limiter.plan import Cost
 from headway.stores.base import AsyncStore, Store
 from headway.stores.url import open_async_store
 
+if TYPE_CHECKING:
+    from headway.limiter.decorate import AttributeSource, CostSource
+
 __all__ = ["AsyncLimiter"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class AsyncLimiter(BaseLimiter):
@@ -74,6 +80,41 @@ class AsyncLimiter(BaseLimiter):
         if not decision.allowed:
             raise RateLimited(decision)
         yield decision
+
+    @overload
+    def limited(self, function: Callable[P, Awaitable[R]], /) -> Callable[P, Coroutine[Any, Any, R]]: ...
+    @overload
+    def limited(
+        self, /, *, cost: CostSource = 1, **attributes: AttributeSource
+    ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Coroutine[Any, Any, R]]]: ...
+    def limited(
+        self,
+        function: Callable[P, Awaitable[R]] | None = None,
+        /,
+        *,
+        cost: CostSource = 1,
+        **attributes: AttributeSource,
+    ) -> (
+        Callable[P, Coroutine[Any, Any, R]] | Callable[[Callable[P, Awaitable[R]]], Callable[P, Coroutine[Any, Any, R]]]
+    ):
+        """See ``Limiter.limited``; for ``async def`` only."""
+
+        def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+            from headway.limiter import decorate as how  # inspect is slow to import
+
+            how.check_kind(function, asynchronous=True, immediate=self._lane is not None)
+            request = how.request_of(function, self.plan.attributes, attributes, cost)
+
+            async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+                facts, units = request(args, kwargs)
+                decision = await self._decide(facts, {}, units, True)
+                if not decision.allowed:
+                    raise RateLimited(decision)
+                return await function(*args, **kwargs)
+
+            return cast("Callable[P, Coroutine[Any, Any, R]]", how.keep(wrapper, function))
+
+        return decorate if function is None else decorate(function)
 
     async def close(self) -> None:
         """Close the store, if this limiter opened it."""

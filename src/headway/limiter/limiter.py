@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast, overload
 
 from headway.core.limit import Limit
 from headway.errors import RateLimited, StoreError
@@ -17,7 +17,13 @@ from headway.limiter.plan import Cost
 from headway.stores.base import Store
 from headway.stores.url import open_store
 
+if TYPE_CHECKING:
+    from headway.limiter.decorate import AttributeSource, CostSource
+
 __all__ = ["Limiter"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Limiter(BaseLimiter):
@@ -102,6 +108,49 @@ class Limiter(BaseLimiter):
         if not decision.allowed:
             raise RateLimited(decision)
         yield decision
+
+    @overload
+    def limited(self, function: Callable[P, R], /) -> Callable[P, R]: ...
+    @overload
+    def limited(
+        self, /, *, cost: CostSource = 1, **attributes: AttributeSource
+    ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+    def limited(
+        self, function: Callable[P, R] | None = None, /, *, cost: CostSource = 1, **attributes: AttributeSource
+    ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+        """Ask before each call of a function: ``@codes.limited`` or ``@codes.limited(phone="number")``.
+
+        Args:
+            function: a function; an ``async def`` only with a memory store, which never waits.
+            cost: units, or a function of the call's arguments by name.
+            attributes: for those that no parameter is named like: a parameter's name, or a function of the call's
+                arguments by name, such as ``ip=lambda call: call["request"].client``.
+
+        Raises:
+            RateLimited: by the call, when it is refused; the function does not run.
+            LimitError: at once, for an attribute that nothing gives.
+            TypeError: at once, for an ``async def`` on a store that waits; names AsyncLimiter.
+        """
+
+        def decorate(function: Callable[P, R]) -> Callable[P, R]:
+            from headway.limiter import decorate as how  # inspect is slow to import
+
+            how.check_kind(function, asynchronous=False, immediate=self._lane is not None)
+            request = how.request_of(function, self.plan.attributes, attributes, cost)
+
+            def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+                facts, units = request(args, kwargs)
+                decision = self._decide(facts, {}, units, True)
+                if not decision.allowed:
+                    raise RateLimited(decision)
+                return function(*args, **kwargs)
+
+            async def async_wrapper(*args: P.args, **kwargs: P.kwargs) -> object:
+                return await cast("Awaitable[object]", wrapper(*args, **kwargs))
+
+            return cast("Callable[P, R]", how.keep(async_wrapper if how.is_async(function) else wrapper, function))
+
+        return decorate if function is None else decorate(function)
 
     def close(self) -> None:
         """Close the store, if this limiter opened it."""
