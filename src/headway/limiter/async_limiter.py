@@ -57,6 +57,16 @@ class AsyncLimiter(BaseLimiter):
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> Decision:
         """See ``Limiter.hit``."""
+        one = self._one
+        if one is not None and attributes is None and type(cost) is int and cost > 0:
+            key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
+            if type(key) is str:
+                try:
+                    allowed, now, before = one(key, cost)
+                except StoreError:
+                    pass  # a full store: the long way decides what that means
+                else:
+                    return Decision(self.plan, allowed, now, (cost,), (before,))
         return await self._decide(attributes, named, cost, True)
 
     async def peek(

@@ -12,7 +12,8 @@ from headway.errors import ConfigError
 from headway.limiter.plan import Plan, check_limit
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
-from headway.stores.memory import Lane, MemoryStore
+from headway.stores.lane import Lane, OneWay
+from headway.stores.memory import MemoryStore
 
 __all__ = ["BaseLimiter", "merged"]
 
@@ -33,6 +34,7 @@ class BaseLimiter:
         needed = any(limit.secret for limit in limits)
         self.plan = Plan(limits, namespace, _secret(secret_key, needed, isinstance(memory, MemoryStore)))
         self._lane: Lane | None = memory.lane(namespace, self.plan.limits) if isinstance(memory, MemoryStore) else None
+        self._one: OneWay | None = self._lane.one if self._lane and self.plan.single else None
 
     @property
     def limits(self) -> tuple[Limit, ...]:

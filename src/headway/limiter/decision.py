@@ -28,29 +28,30 @@ class Decision:
 
     Attributes:
         allowed: the request passed (``bool(decision)`` says the same).
-        degraded: why the store did not decide, or None where it did.
     """
 
-    __slots__ = ("_costs", "_now", "_outcomes", "_plan", "_states", "_verdict", "allowed", "degraded")
+    __slots__ = ("_costs", "_now", "_plan", "_states", "_verdict", "allowed")
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Plan | None,
         allowed: bool,
         now: int,
         costs: Sequence[int],
-        states: Sequence[State | None] | None = None,
-        outcomes: Sequence[Outcome | None] | None = None,
-        degraded: str | None = None,
+        states: Sequence[State | None],
+        verdict: Verdict | None = None,
     ) -> None:
         self._plan = plan
         self.allowed = allowed
         self._now = now
         self._costs = costs
         self._states = states
-        self._outcomes = outcomes
-        self._verdict: Verdict | None = None
-        self.degraded = degraded
+        self._verdict = verdict
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> Decision:
+        """The decision whose facts are known already."""
+        return cls(None, verdict.allowed, verdict.now, verdict.costs, (), verdict)
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -64,27 +65,22 @@ class Decision:
         return self.verdict
 
     def __setstate__(self, verdict: Verdict) -> None:
-        self.__init__(  # type: ignore[misc]  # a copy is made of the facts alone
-            Plan(verdict.limits, "", b"" if any(limit.secret for limit in verdict.limits) else None),
-            verdict.allowed,
-            verdict.now,
-            verdict.costs,
-            outcomes=verdict.outcomes,
-            degraded=verdict.degraded,
-        )
+        self.__init__(None, verdict.allowed, verdict.now, verdict.costs, (), verdict)  # type: ignore[misc]  # unpickled
 
     @property
     def verdict(self) -> Verdict:
         """The plain facts, for ``presentation``."""
         if self._verdict is None:
-            outcomes = self._outcomes
-            if outcomes is None:
-                states = self._states or ()
-                outcomes = settle(self._plan.rules, states, self._costs, self._now).outcomes
-            self._verdict = Verdict(
-                self._plan.limits, tuple(outcomes), self.allowed, self._now, self.degraded, tuple(self._costs)
-            )
+            plan = self._plan
+            assert plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the verdict
+            outcomes = settle(plan.rules, self._states, self._costs, self._now).outcomes
+            self._verdict = Verdict(plan.limits, outcomes, self.allowed, self._now, None, tuple(self._costs))
         return self._verdict
+
+    @property
+    def degraded(self) -> str | None:
+        """Why the store did not decide, or None where it did."""
+        return None if self._verdict is None else self._verdict.degraded
 
     @property
     def limit(self) -> str | None:

@@ -10,6 +10,7 @@ from headway.core.charge import Charge
 from headway.core.key import Key
 from headway.core.limit import FailureMode
 from headway.core.outcome import Admitted, Outcome
+from headway.core.verdict import Verdict
 from headway.errors import StoreError
 from headway.limiter.decision import Decision
 from headway.limiter.plan import Plan
@@ -52,7 +53,7 @@ def decide(plan: Plan, keys: Sequence[Key], costs: Sequence[int], commit: bool, 
         answer = yield Advance(charges, commit)
     except StoreError as error:
         return (yield from degraded(plan, charges, costs, commit, now, error))
-    return Decision(plan, answer.allowed, answer.now, costs, outcomes=answer.outcomes)
+    return Decision.of(Verdict(plan.limits, answer.outcomes, answer.allowed, answer.now, None, tuple(costs)))
 
 
 def degraded(
@@ -68,4 +69,5 @@ def degraded(
         now = answer.now
         denied = not all(isinstance(outcome, Admitted) for outcome in answer.outcomes)
     listed = tuple(outcomes.get(charge.limit.name) for charge in charges)
-    return Decision(plan, not denied, now, costs, outcomes=listed, degraded=str(error) or type(error).__name__)
+    reason = str(error) or type(error).__name__
+    return Decision.of(Verdict(plan.limits, listed, not denied, now, reason, tuple(costs)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from headway.core.charge import Charge
@@ -26,11 +27,26 @@ class Plan:
         namespace: keeps limiters that share a store apart.
         secret_key: what values of secret attributes are hashed with; None where no limit has any.
 
+    Attributes:
+        attributes: the names of all attributes that some limit is keyed by, in order of first use.
+        single: the one attribute of the one limit, where there is no more to a key than its value.
+
     Raises:
         LimitError: two limits of one name, or a secret attribute without a key.
     """
 
-    __slots__ = ("_single", "by_name", "limits", "namespace", "rules", "secret_key", "takes_any_cost")
+    __slots__ = (
+        "_ones",
+        "_pick",
+        "attributes",
+        "by_name",
+        "limits",
+        "namespace",
+        "rules",
+        "secret_key",
+        "single",
+        "takes_any_cost",
+    )
 
     def __init__(self, limits: Sequence[Limit], namespace: str, secret_key: bytes | None) -> None:
         self.limits = tuple(limits)
@@ -46,26 +62,25 @@ class Plan:
             names = [limit.name for limit in self.limits]
             twice = next(name for name in names if names.count(name) > 1)
             raise LimitError(f"two limits are named {twice!r}; a refusal could not say which one it means")
-        first = self.limits[0] if len(self.limits) == 1 else None
-        self._single = first.by[0] if first and len(first.by) == 1 and not first.secret else None
+        self.attributes = tuple(dict.fromkeys(name for limit in self.limits for name in limit.by))
+        self._ones = (1,) * len(self.limits)
+        self._pick = _picker(self.limits)
+        self.single = self.attributes[0] if self._pick and len(self.limits) == 1 and self.takes_any_cost else None
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The names of all attributes that some limit is keyed by, in order of first use."""
-        return tuple(dict.fromkeys(name for limit in self.limits for name in limit.by))
-
-    def keys(self, attributes: Mapping[str, object]) -> tuple[Key, ...]:
+    def keys(self, attributes: Mapping[str, object]) -> Sequence[Key]:
         """One key per limit.
 
         Raises:
             AttributeMissing: a limit is keyed by an attribute that is not there.
             AttributeUnusable: a value that cannot be part of a key.
         """
-        name = self._single
-        if name is not None and name in attributes:
-            value = attributes[name]
-            return (value if type(value) is str else key_part(name, value),)
-        return tuple([self.key(limit, attributes) for limit in self.limits])
+        if self._pick is not None:
+            for name in self.attributes:
+                if type(attributes.get(name)) is not str:
+                    break  # missing, or to be made canonical
+            else:
+                return self._pick(attributes)
+        return [self.key(limit, attributes) for limit in self.limits]
 
     def key(self, limit: Limit, attributes: Mapping[str, object]) -> Key:
         """One limit's key; see ``keys``."""
@@ -97,6 +112,8 @@ class Plan:
                     )
                 check_cost(units)
             return tuple(cost.get(limit.name, 1) if limit.cost is None else limit.cost for limit in self.limits)
+        if cost == 1 and type(cost) is int and self.takes_any_cost:
+            return self._ones
         units = cost if type(cost) is int and cost >= 0 else check_cost(cost)
         if units == 0 or self.takes_any_cost:
             return (units,) * len(self.limits)
@@ -141,6 +158,15 @@ class Plan:
         assert self.secret_key is not None  # noqa: S101  # __init__ refuses secret limits without a key
         purpose = encode_key(self.namespace, limit.name, "secret", (attribute,), part)
         return hmac.digest(self.secret_key, purpose, "sha256")[:_HASH_BYTES].hex()
+
+
+def _picker(limits: Sequence[Limit]) -> Callable[[Mapping[str, object]], Sequence[Key]] | None:
+    """The quickest way from attributes that are all str to keys, where every key is one plain attribute."""
+    names = [limit.by[0] for limit in limits if len(limit.by) == 1 and not limit.secret]
+    if not names or len(names) < len(limits):
+        return None
+    pick = itemgetter(*names)
+    return pick if len(names) > 1 else lambda attributes: (pick(attributes),)
 
 
 def check_limit(limit: object) -> None:

@@ -8,50 +8,25 @@ from __future__ import annotations
 
 import os
 import threading
-from collections import deque
 from collections.abc import Sequence
 from weakref import WeakSet
 
 from headway.core.bill import settle
 from headway.core.charge import Charge
-from headway.core.gcra import Gcra
 from headway.core.key import Key
 from headway.core.limit import Limit
-from headway.core.outcome import Admitted
-from headway.core.rule import Rule, State
+from headway.core.rule import State
 from headway.errors import ConfigError, StoreFull
 from headway.stores.base import Answer
 from headway.stores.clock import AnchoredClock, Clock
+from headway.stores.lane import Lane
+from headway.stores.table import Table
 
-__all__ = ["Lane", "MemoryStore"]
+__all__ = ["MemoryStore"]
 
 _LOOK_AT_EACH_INSERT = 2
 _LOOK_WHEN_FULL = 16
 _LOG_EVERY_NS = 60 * 1_000_000_000
-
-
-class _Table:
-    """The states of one limit. ``ring`` holds each key once, in the order in which they are looked at for recovery."""
-
-    __slots__ = ("ring", "rule", "states")
-
-    def __init__(self, rule: Rule) -> None:
-        self.states: dict[Key, State | None] = {}
-        self.ring: deque[Key] = deque()
-        self.rule = rule
-
-    def drop_recovered(self, now: int, looks: int) -> int:
-        """Look at the next ``looks`` keys of the ring and forget those that owe nothing; how many were forgotten."""
-        dropped = 0
-        for _ in range(min(looks, len(self.ring))):
-            key = self.ring.popleft()
-            state = self.states[key]
-            if state is None or self.rule.expires_at(state) <= now:
-                del self.states[key]
-                dropped += 1
-            else:
-                self.ring.append(key)
-        return dropped
 
 
 class MemoryStore:
@@ -77,7 +52,7 @@ class MemoryStore:
         self.full_count = 0
         self.clock: Clock = AnchoredClock() if clock is None else clock
         self._lock = threading.Lock()
-        self._tables: dict[tuple[str, str, str, tuple[str, ...]], _Table] = {}
+        self._tables: dict[tuple[str, str, str, tuple[str, ...]], Table] = {}
         self._held = 0
         self._logged_at = -_LOG_EVERY_NS
         _alive.add(self)
@@ -122,17 +97,18 @@ class MemoryStore:
     def lane(self, namespace: str, limits: Sequence[Limit]) -> Lane:
         """The way of these limits through this store, for a limiter that decides them again and again."""
         with self._lock:
-            return Lane(self, [self._table(namespace, limit) for limit in limits], limits)
+            tables = [self._table(namespace, limit) for limit in limits]
+        return Lane(self._lock, self.clock, tables, [limit.rule for limit in limits], self._write)
 
-    def _table(self, namespace: str, limit: Limit) -> _Table:
+    def _table(self, namespace: str, limit: Limit) -> Table:
         name = (namespace, limit.name, limit.algorithm.value, limit.by)
         table = self._tables.get(name)
         if table is None:
-            table = self._tables[name] = _Table(limit.rule)
+            table = self._tables[name] = Table(limit.rule)
         table.rule = limit.rule
         return table
 
-    def _write(self, writes: Sequence[tuple[_Table, Key, State]], now: int) -> None:
+    def _write(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
         """Write the states, all or none.
 
         Raises:
@@ -144,7 +120,7 @@ class MemoryStore:
         for table, key, state in writes:
             table.states[key] = state
 
-    def _make_room(self, new: Sequence[tuple[_Table, Key]], now: int) -> None:
+    def _make_room(self, new: Sequence[tuple[Table, Key]], now: int) -> None:
         for table, _ in new:
             self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
         if self._held + len(new) > self.max_keys:
@@ -164,121 +140,10 @@ class MemoryStore:
             self._logged_at = now
             import logging  # slow to import, and a store is rarely full
 
-            logging.getLogger("headway.stores.memory").warning("%s; on_store_failure decides for it (%d times so far)", problem, self.full_count)
+            logging.getLogger("headway.stores.memory").warning(
+                "%s; on_store_failure decides for it (%d times so far)", problem, self.full_count
+            )
         return StoreFull(problem)
-
-
-class Lane:
-    """A fixed list of limits on one memory store: the hot path.
-
-    GCRA with a whole number of nanoseconds per unit is decided in line; the rest by the limits' rules. What was decided
-    is returned as the states before it, from which ``core.bill.settle`` gives the outcomes whenever somebody asks.
-    """
-
-    __slots__ = ("_clock", "_first", "_lines", "_lock", "_store")
-
-    def __init__(self, store: MemoryStore, tables: Sequence[_Table], limits: Sequence[Limit]) -> None:
-        self._store = store
-        self._lock = store._lock
-        self._clock = store.clock
-        self._lines = tuple(
-            (table, table.states, limit.rule, *_whole_gcra(limit.rule))
-            for table, limit in zip(tables, limits, strict=True)
-        )
-        self._first = self._lines[0] if len(self._lines) == 1 and self._lines[0][3] else None
-
-    def advance(
-        self, keys: Sequence[Key], costs: Sequence[int], commit: bool
-    ) -> tuple[bool, int, Sequence[State | None]]:
-        """Decide all limits at once.
-
-        Args:
-            keys: one canonical key per limit.
-            costs: one cost per limit, each at least 0.
-            commit: False answers the same and writes nothing.
-
-        Returns:
-            Whether all admitted, the clock in ns since 1970, and each key's state before the decision.
-
-        Raises:
-            StoreFull: a new key has no place; nothing was written.
-        """
-        if self._first:
-            return self._advance_one(keys[0], costs[0], commit)
-        before: list[State | None] = []
-        after: list[State | None] = []
-        allowed = True
-        with self._lock:
-            now = self._clock()
-            for (_, states, rule, interval, depth), key, cost in zip(self._lines, keys, costs, strict=True):
-                state = states.get(key)
-                before.append(state)
-                if interval and cost and (state is None or type(state) is int):
-                    wanted = (state - now if state is not None and state > now else 0) + cost * interval
-                    if wanted <= depth:
-                        after.append(now + wanted)
-                    else:
-                        allowed = False
-                        after.append(rule.decide(state, now, cost)[0] if wanted - cost * interval > depth else state)
-                else:
-                    new, outcome = rule.decide(state, now, cost)
-                    after.append(new)
-                    if not isinstance(outcome, Admitted):
-                        allowed = False
-            if commit:
-                self._commit(keys, before, after, now, costs, allowed)
-        return allowed, now, before
-
-    def _advance_one(self, key: Key, cost: int, commit: bool) -> tuple[bool, int, Sequence[State | None]]:
-        table, states, rule, interval, depth = self._lines[0]
-        with self._lock:
-            now = self._clock()
-            state = states.get(key)
-            if state is None:
-                wanted = cost * interval
-                if wanted <= depth:
-                    if commit and cost:
-                        if key not in states:
-                            self._store._make_room(((table, key),), now)
-                        states[key] = now + wanted
-                    return True, now, (None,)
-                return False, now, (None,)
-            if type(state) is not int:
-                new, outcome = rule.decide(state, now, cost)
-                if commit and new is not state:
-                    states[key] = new
-                return isinstance(outcome, Admitted), now, (state,)
-            wanted = (state - now if state > now else 0) + cost * interval
-            if wanted <= depth:
-                if commit and cost:
-                    states[key] = now + wanted
-                return True, now, (state,)
-            if commit and state - now > depth:
-                states[key] = rule.decide(state, now, cost)[0]
-            return not cost, now, (state,)
-
-    def _commit(
-        self,
-        keys: Sequence[Key],
-        before: Sequence[State | None],
-        after: Sequence[State | None],
-        now: int,
-        costs: Sequence[int],
-        allowed: bool,
-    ) -> None:
-        """Write what changed; after a refusal only what the refusing limits changed (a cap, a counted refusal)."""
-        writes = [
-            (line[0], key, new)
-            for line, key, old, new, cost in zip(self._lines, keys, before, after, costs, strict=True)
-            if new is not old and (allowed or not isinstance(line[2].decide(old, now, cost)[1], Admitted))
-        ]
-        if writes:
-            self._store._write(writes, now)
-
-
-def _whole_gcra(rule: Rule) -> tuple[int, int]:
-    """(interval, depth) in ns where the rule is GCRA on whole nanoseconds, else (0, 0)."""
-    return (rule.interval, rule.depth) if isinstance(rule, Gcra) and rule.scale == 1 else (0, 0)
 
 
 def _restore(max_keys: int) -> MemoryStore:

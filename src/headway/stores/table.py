@@ -1,0 +1,40 @@
+"""One limit's states in memory, and the ring in which its keys are looked at for recovery."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from headway.core.key import Key
+from headway.core.rule import Rule, State
+
+__all__ = ["Table"]
+
+
+class Table:
+    """The states of one limit.
+
+    Attributes:
+        states: by key; None where a key was reset and its place in the ring is not given up yet.
+        ring: holds each key of ``states`` once, in the order in which they are looked at for recovery.
+        rule: the limit's latest rule; says when a state has recovered.
+    """
+
+    __slots__ = ("ring", "rule", "states")
+
+    def __init__(self, rule: Rule) -> None:
+        self.states: dict[Key, State | None] = {}
+        self.ring: deque[Key] = deque()
+        self.rule = rule
+
+    def drop_recovered(self, now: int, looks: int) -> int:
+        """Look at the next ``looks`` keys of the ring and forget those that owe nothing; how many were forgotten."""
+        dropped = 0
+        for _ in range(min(looks, len(self.ring))):
+            key = self.ring.popleft()
+            state = self.states[key]
+            if state is None or self.rule.expires_at(state) <= now:
+                del self.states[key]
+                dropped += 1
+            else:
+                self.ring.append(key)
+        return dropped
