@@ -1,0 +1,389 @@
+"""What a response's body says, whatever its form: JSON, XML, a problem document, a page or a line of text.
+
+Only what can be evidence is kept: codes, sentences, waits, limits. Bodies are read up to bounds, so that a large or
+hostile one costs no more than a small one; a body that can't be parsed is read as text.
+"""
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.client._limits import ShownLimit
+from headway.client._moments import number, offset
+
+_LARGEST = 16_384  # characters of JSON that are parsed; refusals are small
+_NODES = 400
+_DEPTH = 14
+
+
+@dataclass(slots=True)
+class Said:
+    """What a body says; filled while the body is walked.
+
+    Attributes:
+        codes: Pairs of the field (normal form: lower case, letters and digits) and its code, outermost first.
+        texts: Sentences.
+        waits: Pairs of the field, as written, and seconds from the server's now.
+        limits: Limits shown by fields.
+        names: What fields name as the violated limit, or as the limit.
+        headers: Header fields that the body repeats.
+        periods: What fields say of the violated limit's period (`Monthly`).
+        problem_type: The `type` of a problem document.
+        violated: The `violated-policies` of a problem document.
+        failed: Whether the body declares itself a failure (an `error` field, `success: false`, …).
+        fields: Fields with short values, for service dialects.
+    """
+
+    codes: list[tuple[str, str]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    waits: list[tuple[str, float]] = field(default_factory=list)
+    limits: list[ShownLimit] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    periods: list[str] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    problem_type: str | None = None
+    violated: list[str] = field(default_factory=list)
+    failed: bool = False
+    fields: list[tuple[str, str]] = field(default_factory=list)
+
+
+_CODES = frozenset(
+    """
+    code error type status reason errorcode errortype errorname errno tag id sysid kind state subcode
+    statuscode name title exception class category fault faultcode errorreason errorkey messagecode key __type
+    retcode errcode substatus errorclass identifier problem cause slug
+    """.split()
+)
+_SENTENCES = frozenset(
+    """
+    message msg error errors errormessage errormsg detail details description errordescription info information note
+    reason title text result faultstring string errorsummary summary usermessage errordetail developermessage retmsg
+    errorinfo warning explanation statusmessage exceptionmessage errmsg notice content moreinfo localizedmessage
+    """.split()
+)
+_NAMES = frozenset(
+    """
+    policyname quotalimit quotaid limitname limittype ratelimittype policy limitid quotaname bucket rule rulename
+    ratelimitname violatedlimit throttletype limitkey scope
+    """.split()
+)
+_WAIT = re.compile(
+    r"(?:retry|again|wait|backoff|cooldown|estimated|lockout|timeleft|throttle|delay|availablein|resetin|resetsin"
+    r"|resetafter|untilreset|untilretry|secondsleft|remainingtime|nextrequestin)"
+)
+_WAITS = re.compile(
+    r"(?:(?:x?ratelimit)?(?:retryafter|retryin|retrydelay|retrywait|retrybackoff|tryagainin|tryagainafter|wait|waittime|waitfor|waitperiod"
+    r"|backoff|cooldown|estimatedtime|estimatedwait|lockout|lockedfor|timeleft|timetowait|timeremaining|availablein|delay"
+    r"|timeuntilreset|timetoreset|ttr|nextrequestin|retryafterduration|throttletime|timeuntilretry|retryinterval)"
+    r"|(?:(?:seconds?|secs?|time)(?:until|to|till|before|left|remaining)(?:reset|retry|wait|next\w*|unlock)?))"
+    r"(?:in)?(ms|millis|milliseconds|s|secs?|seconds|m|mins?|minutes|h|hours)?"
+)
+_RESETS = re.compile(
+    r"(?:x?(?:rate)?limit|quota|window|usage)?(?:resets?|renews?|refresh|replenish)(at|time|timestamp|date|on|in|after|utc|datetime)?"
+    r"(ms|millis|milliseconds|s|secs?|seconds|epoch)?"
+)
+_INSTANTS = re.compile(
+    r"(?:retryat|retryafterdate|retryaftertime|nextretryat|availableat|nextavailable\w*|blockeduntil|banneduntil|lockeduntil|suspendeduntil"
+    r"|throttleduntil|limiteduntil|until|nextallowed\w*|nextrequestat|resumeat|unblock(?:ed)?at|banexpires\w*|expiresat|tryagainat)"
+)
+_LIMITS = re.compile(r"total|(?:rate|request|requests|quota|daily|max|maximum|total)?(?:limit|quota|allowed|max|maximum|requests)(?:value|max)?|maxrequests|capacity")
+_LEFTS = re.compile(r"(?:requests?|calls?|quota|limit|ratelimit|tokens|credits)?(?:remaining|left|available)(?:requests|calls|quota)?")
+_WINDOWS = re.compile(r"(?:window|period|interval|timewindow|windowsize|ratelimitperiod)(ms|s|secs?|seconds|insec(?:ond)?s)?")
+_UNITS = {"ms": 1e-3, "mi": 60.0, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "ho": 3600.0}
+_PLAIN = re.compile(r"[^a-z0-9]+")
+_ERROR_KEYS = frozenset("error errors fault exception errorcode errormessage errorid errcode retcode".split())
+_ERROR_TEXTS = frozenset("error errors fault exception".split())
+_NOTES = frozenset("information info note message msg detail details description warning notice".split())
+_FAILED_VALUES = frozenset(["0", "error", "fail", "failed", "failure", "notok", "nok", "ko", "false"])
+_NAMESPACED = re.compile(r"[A-Z][A-Za-z]{1,24}:[A-Z][\w ]{2,60}", re.A)  # EAPI:Rate limit exceeded
+_LINK = re.compile(r"(?:https?://|www\.)[^\s\"'<>)\]]+")
+
+
+def read_body(body: Any, content_type: str, now: float) -> Said:
+    """Read a body of any form.
+
+    Args:
+        body: Text, bytes, or JSON already parsed; None for none.
+        content_type: The Content-Type field, in lower case, or empty.
+        now: The server's time, seconds since 1970.
+    """
+    said = Said()
+    if isinstance(body, bytes | bytearray | memoryview):
+        if bytes(body[:2]) == b"\x1f\x8b":
+            return said
+        body = bytes(body[: 4 * _LARGEST]).decode("utf-8", "replace")
+    if isinstance(body, dict | list):
+        _Walk(said, now).root(body)
+        return said
+    if not isinstance(body, str):
+        return said
+    text = body.lstrip("\ufeff \t\r\n").removeprefix(")]}'").lstrip()
+    if not text:
+        return said
+    if text[0] in '{["' and "html" not in content_type:
+        parsed = _json(text)
+        if parsed is not None:
+            _Walk(said, now).root(parsed)
+            return said
+    if text[0] == "<":
+        _markup(text, said, now)
+        return said
+    said.texts.append(_sentence(text[:_LARGEST]))
+    return said
+
+
+def _json(text: str) -> Any:
+    """Parse JSON; of a body that is too large, the value of its first `error`, or None."""
+    try:
+        if len(text) <= _LARGEST:
+            return json.loads(text)
+        found = re.compile(r'"errors?"\s*:\s*(?=[\[{"])').search(text, 0, 2048) or re.compile(
+            r'"errors?"\s*:\s*(?=[\[{"])'
+        ).search(text, len(text) - 4096)
+        if found is None:
+            return None
+        end = text[found.end() : found.end() + _LARGEST]
+        return {"error": json.JSONDecoder().raw_decode(end)[0]}
+    except (ValueError, RecursionError):
+        return None
+
+
+def _sentence(text: str) -> str:
+    """Return text without links and tags; a link's words say nothing about this refusal."""
+    if "<" in text:
+        text = html.unescape(_TAG.sub(" ", text))
+    return _LINK.sub(" ", text) if "://" in text or "www." in text else text
+
+
+class _Walk:
+    """A bounded walk over a parsed body, outermost fields first."""
+
+    __slots__ = ("left", "now", "said")
+
+    def __init__(self, said: Said, now: float) -> None:
+        self.said = said
+        self.now = now
+        self.left = _NODES
+
+    def root(self, value: Any) -> None:
+        """Walk the whole body."""
+        if isinstance(value, dict):
+            inner = next(iter(value.values())) if len(value) == 1 else None
+            self.said.failed = _declares_failure(value) or (isinstance(inner, dict) and _declares_failure(inner))
+        elif isinstance(value, str):
+            self.said.texts.append(_sentence(value))
+        level: list[tuple[str, Any]] = [("", value)]
+        for _ in range(_DEPTH):
+            deeper: list[tuple[str, Any]] = []
+            for key, one in level:
+                if isinstance(one, dict):
+                    self._object(key, one, deeper)
+                elif isinstance(one, list):
+                    for member in one[:32]:
+                        if isinstance(member, str):
+                            self._text(key, key, member)
+                        else:
+                            deeper.append((key, member))
+            if not deeper or self.left <= 0:
+                return
+            level = deeper
+
+    def _object(self, parent: str, fields: dict[Any, Any], deeper: list[tuple[str, Any]]) -> None:
+        """Read the fields of one object; objects inside it wait for the next level."""
+        shown: dict[str, Any] = {}
+        for raw, value in list(fields.items())[: self.left]:
+            self.left -= 1
+            key = _PLAIN.sub("", str(raw).lower())
+            if isinstance(value, dict | list):
+                if key == "headers" and isinstance(value, dict):
+                    self.said.headers.update({str(k): str(v) for k, v in value.items() if _is_scalar(v)})
+                elif raw in ("violated-policies", "policy-violations") and isinstance(value, list):
+                    self.said.violated.extend(one for one in value if isinstance(one, str))
+                else:
+                    deeper.append((key, value))
+            elif isinstance(value, bool) or value is None:
+                continue
+            elif isinstance(value, int | float):
+                self._number(key, str(raw), value, shown)
+            elif isinstance(value, str):
+                self._text(key, str(raw), value, shown, parent)
+        if shown:
+            self._limit(shown, fields)
+        if "maximumAvailable" in fields and "restoreRate" in fields:
+            _cost_bucket(self.said, fields)
+        if (cost := number(str(fields.get("requestedQueryCost", "")))) is not None:
+            self.said.fields.append(("requestedquerycost", str(cost)))
+
+    def _number(self, key: str, raw: str, value: float, shown: dict[str, Any]) -> None:
+        """Read a field whose value is a number, or text that is one."""
+        text = str(value)
+        if key in _CODES:
+            self.said.fields.append((key, text))
+            return
+        self._quantity(key, raw, text, shown)
+
+    def _quantity(self, key: str, raw: str, text: str, shown: dict[str, Any]) -> bool:
+        """Read a wait, a reset or the numbers of a limit; False when the field is none of these."""
+        if len(text) > 64:
+            return False
+        found = _WAITS.fullmatch(key)
+        if found is not None:
+            seconds = offset(text, self.now, unit=_unit(found.group(1)))
+            if seconds is not None:
+                self.said.waits.append((raw, max(seconds, 0.0)))
+            return seconds is not None
+        found = _RESETS.fullmatch(key)
+        if found is not None:
+            seconds = offset(text, self.now, unit=_unit(found.group(2)), reset=True)
+            if seconds is not None:
+                shown["reset"] = seconds
+                shown["source"] = raw
+            return seconds is not None
+        if _INSTANTS.fullmatch(key):
+            seconds = offset(text, self.now, reset=True)
+            if seconds is not None:
+                self.said.waits.append((raw, max(seconds, 0.0)))
+            return seconds is not None
+        amount = number(text)
+        if amount is None:
+            return False
+        if _LEFTS.fullmatch(key):
+            shown["remaining"] = int(amount)
+        elif _LIMITS.fullmatch(key):
+            shown["quota" if key.startswith("quota") else "limit"] = int(amount)
+        elif _WINDOWS.fullmatch(key):
+            shown["window"] = amount * (1e-3 if key.endswith("ms") else 1.0)
+        else:
+            return False
+        return True
+
+    def _text(
+        self, key: str, raw: str, value: str, shown: dict[str, Any] | None = None, parent: str = ""
+    ) -> None:
+        """Read a field whose value is text: a code, a name, a quantity or a sentence."""
+        value = value.strip()
+        if not value or len(value) > 4 * 4096:
+            return
+        if shown is not None and self._quantity(key, raw, value, shown):
+            return
+        said = self.said
+        if key == "type" and ("://" in value or value.startswith("urn:")) and said.problem_type is None:
+            said.problem_type = value
+        elif key == "period":
+            said.periods.append(value[:96])
+        elif key in _NAMES and len(value) <= 96:
+            said.names.append(value)
+        elif " " not in value and len(value) <= 96:
+            if raw != "@type" and (key in _CODES or key in _ERROR_TEXTS) and _is_code(key, value):
+                said.codes.append(("sysid" if (parent, key) == ("sys", "id") else key, value.split("#")[-1]))
+            said.fields.append((key, value))
+        elif key in _ERROR_TEXTS and _NAMESPACED.fullmatch(value):
+            said.codes.append(("namespaced", value))
+        elif key in _SENTENCES or key in _CODES or key in _ERROR_TEXTS or " " in value and len(value) < 400:
+            said.texts.append(_sentence(value))
+
+    def _limit(self, shown: dict[str, Any], fields: dict[Any, Any]) -> None:
+        """Add the limit that one object's fields show; a lone `limit` is none unless it says it is a quota's."""
+        if "quota" in shown:
+            shown.setdefault("limit", shown["quota"])
+        if "reset" in shown or "remaining" in shown or "quota" in shown:
+            limit = ShownLimit(
+                "",
+                shown.get("limit"),
+                shown.get("remaining"),
+                shown.get("reset"),
+                window=shown.get("window"),
+                source=f"body: {shown['source']}" if "source" in shown else "",
+            )
+            self.said.limits.append(limit)
+
+
+def _is_code(key: str, value: str) -> bool:
+    """Whether a field's text is a code: no number, no link; and a bare `id` is one only without digits."""
+    return not value.isdigit() and "://" not in value and not (key == "id" and any(c.isdigit() for c in value))
+
+
+def _is_scalar(value: Any) -> bool:
+    """Whether a value can be a header field's."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _unit(word: str | None) -> float:
+    """Return the seconds in one unit that ends a field's name."""
+    if not word:
+        return 1.0
+    return 1e-3 if word.startswith(("ms", "milli")) else 60.0 if word.startswith("m") else _UNITS.get(word[:2], 1.0)
+
+
+def _cost_bucket(said: Said, status: dict[Any, Any]) -> None:
+    """Read a cost bucket: the wait is what the request lacks, divided by what is restored a second."""
+    left, restore = number(str(status.get("currentlyAvailable"))), number(str(status["restoreRate"]))
+    most = number(str(status["maximumAvailable"]))
+    cost = next((float(value) for key, value in said.fields if key == "requestedquerycost"), None)
+    if left is None or most is None:
+        return
+    wait = None
+    if cost is not None and restore:
+        wait = round(max(cost - left, 0.0) / restore, 6)
+    said.limits.append(ShownLimit("", int(most), int(left), wait=wait, source="body: throttleStatus", refuses=True))
+
+
+def _declares_failure(fields: dict[Any, Any]) -> bool:
+    """Whether a JSON object says that it is an error, or is nothing but a few sentences where an answer should be."""
+    sentences = 0
+    for raw, value in list(fields.items())[:64]:
+        key = _PLAIN.sub("", str(raw).lower())
+        if key in _ERROR_KEYS and value not in (None, "", 0, "0", False, [], {}):
+            return True
+        if key in ("success", "ok") and value is False:
+            return True
+        if key in ("status", "result", "stat", "state") and str(value).lower() in _FAILED_VALUES:
+            return True
+        if key == "status" and isinstance(value, str) and value.isupper() and "_" in value:
+            return True
+        if key in ("code", "statuscode", "errorcode") and str(value) in ("429", "503", "403"):
+            return True
+        if key in ("cod", "code", "status") and isinstance(value, int) and value >= 400:
+            return True
+        if key == "code" and str(value).lstrip("-").isdigit() and not fields.get("data", True):
+            return True
+        if key in _NOTES and isinstance(value, str) and " " in value:
+            sentences += 1
+    return 0 < len(fields) <= 3 and sentences == len(fields)
+
+
+_TAG = re.compile(r"<[^>]{0,500}>")
+_LEAF = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,200})?>([^<>]{1,2000})</\1\s*>")
+_UNSEEN = re.compile(r"<(script|style|svg)\b.*?(?:</\1\s*>|$)", re.S | re.I)
+
+
+def _markup(text: str, said: Said, now: float) -> None:
+    """Read a page as text, and XML by its leaves."""
+    head = text[:400].lower()
+    if "<html" in head or "<!doctype html" in head or "<head" in head or "<body" in head or "<h1" in head:
+        page = _UNSEEN.sub(" ", text[:_LARGEST])
+        said.texts.append(" ".join(_sentence(page).split()))
+        return
+    walk = _Walk(said, now)
+    shown: dict[str, Any] = {}
+    said.failed = any(mark in head for mark in ("<error", "<fault", "<response", 'stat="fail"', "<exception"))
+    for tag, value in list(_leaves(text[:_LARGEST])):
+        key = _PLAIN.sub("", tag.split(":")[-1].lower())
+        value = html.unescape(value).strip()
+        if value.isdigit() and not walk._quantity(key, tag, value, shown):
+            continue
+        walk._text(key, tag, value, shown)
+    if not said.texts and not said.codes:
+        said.texts.append(" ".join(_sentence(text[:_LARGEST]).split()))
+    walk._limit(shown, {})
+
+
+def _leaves(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of every element without children, and the attributes of errors."""
+    for found in _LEAF.finditer(text):
+        yield found.group(1), found.group(2)
+    for found in re.finditer(r"<(?:err|error)\s([^<>]{1,400})>", text, re.I):
+        yield from re.findall(r"(\w+)=\"([^\"]{1,300})\"", found.group(1))

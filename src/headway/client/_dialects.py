@@ -1,0 +1,80 @@
+"""Service dialects: what only a service's documentation says, kept as data in `_dialects.toml`."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from headway.client._body import Said
+from headway.client._headers import HeaderFields
+from headway.client._moments import FAR
+from headway.client._vocabulary import Meaning
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One entry of the table; its conditions are all that are given, its statements likewise."""
+
+    service: str
+    fields: dict[str, frozenset[str]] = field(default_factory=dict)
+    codes: frozenset[str] = frozenset()
+    text: re.Pattern[str] | None = None
+    header: str | None = None
+    means: Meaning | None = None
+    zone: str | None = None
+    minutes: frozenset[str] = frozenset()
+    remaining: tuple[str, ...] = ()
+
+    def applies(self, fields: HeaderFields, said: Said, present: set[tuple[str, str]], codes: set[str]) -> bool:
+        """Whether all conditions hold for a response."""
+        if self.header is not None and self.header not in fields.lines:
+            return False
+        if self.codes and not self.codes & codes:
+            return False
+        for key, values in self.fields.items():
+            if not any((key, value) in present for value in values):
+                return False
+        return self.text is None or any(self.text.search(text) for text in said.texts)
+
+
+@cache
+def dialects() -> tuple[Dialect, ...]:
+    """Return the table, read once."""
+    text = resources.files(__package__ or "headway.client").joinpath("_dialects.toml").read_text("utf-8")
+    return tuple(_dialect(entry) for entry in tomllib.loads(text)["dialect"])
+
+
+def spoken(fields: HeaderFields, said: Said) -> list[Dialect]:
+    """Return the dialects that a response speaks."""
+    present = {*said.fields, *said.codes}
+    codes = {code for _, code in said.codes}
+    return [one for one in dialects() if one.applies(fields, said, present, codes)]
+
+
+def minutes_in(value: Any, names: set[str], depth: int = 8) -> Iterator[tuple[str, float]]:
+    """Yield the waits, in seconds, of fields that count minutes; none for 0 minutes, which means: not refused."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        plain = re.sub("[^a-z0-9]", "", str(key).lower())
+        if plain in names and isinstance(member, int | float) and 0 < member < FAR / 60:
+            yield str(key), member * 60.0
+        elif depth:
+            yield from minutes_in(member, names, depth - 1)
+
+
+def _dialect(entry: dict[str, Any]) -> Dialect:
+    """Build one entry."""
+    return Dialect(
+        service=entry["service"],
+        fields={key: frozenset(values) for key, values in entry.get("fields", {}).items()},
+        codes=frozenset(entry.get("codes", ())),
+        text=re.compile(entry["text"], re.I) if "text" in entry else None,
+        header=entry.get("header"),
+        means=Meaning[entry["means"]] if "means" in entry else None,
+        zone=entry.get("zone"),
+        minutes=frozenset(entry.get("minutes", ())),
+        remaining=tuple(entry.get("remaining", ())),
+    )

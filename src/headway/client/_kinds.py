@@ -1,0 +1,174 @@
+"""Which kind a refusal is, from all evidence: codes, sentences, the violated limit, then the status."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headway.client._limits import ShownLimit
+from headway.client._prose import period_of_name, periods, words
+from headway.client._vocabulary import Meaning, meaning
+from headway.client.rejection import RejectionKind
+
+_DAY = 86_400.0
+_ALWAYS = frozenset([429, 420, 430, 509, 529, 503, 403, 402, 456, 418])
+"""Statuses that are refusals by themselves; any other one needs evidence."""
+
+_PROBLEMS = {
+    "quota-exceeded": Meaning.RATE,
+    "temporary-reduced-capacity": Meaning.OVERLOAD,
+    "abnormal-usage-detected": Meaning.RATE,
+}
+_GRPC = {
+    "RESOURCE_EXHAUSTED": RejectionKind.AMBIGUOUS,
+    "UNAVAILABLE": RejectionKind.TRANSIENT,
+    "PERMISSION_DENIED": RejectionKind.FORBIDDEN,
+    "UNAUTHENTICATED": RejectionKind.MISCONFIGURED,
+}
+_LIMITING = (Meaning.MONEY, Meaning.OVERLOAD, Meaning.RATE)
+_ORDER = list(Meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything a response says about why it refuses.
+
+    Attributes:
+        status: The HTTP status.
+        codes: Codes from the body and from error fields.
+        texts: Sentences.
+        names: What names the violated limit.
+        chosen: The violated limit, if one is shown.
+        dialect: What the service's documentation says that a code means.
+        problem_type: The `type` of a problem document.
+        failed: Whether the response declares itself a failure whatever its status.
+        hinted: Whether a wait is stated anywhere but in a limit.
+        says_429: Whether the body carries the status 429.
+        grpc: The name of the gRPC status.
+    """
+
+    status: int
+    codes: list[str]
+    texts: list[str]
+    names: list[str]
+    chosen: ShownLimit | None
+    dialect: Meaning | None
+    problem_type: str | None
+    failed: bool
+    hinted: bool
+    says_429: bool
+    grpc: str | None
+
+
+def decide(seen: Evidence) -> tuple[RejectionKind, str] | None:
+    """Return the kind and the evidence it comes from; None when the response is no refusal."""
+    from_codes = _strongest(words(code) for code in seen.codes)
+    from_texts = _strongest(seen.texts)
+    problem = _problem(seen.problem_type)
+    said, source = _combined(seen.dialect, problem, from_codes, from_texts)
+    if seen.says_429 and said not in _LIMITING:
+        said, source = Meaning.RATE, "body code"
+    if not _refused(seen, said, from_codes):
+        return None
+    if said is Meaning.MONEY and not (source == "body text" and _short_name(seen.names)):
+        return RejectionKind.QUOTA_EXHAUSTED, source
+    if said is Meaning.OVERLOAD:
+        return RejectionKind.OVERLOADED, source
+    exhausted = seen.chosen is not None and seen.chosen.exhausted
+    if said in (Meaning.MONEY, Meaning.RATE, Meaning.QUOTA) or exhausted or seen.status in (429, 420, 430, 509):
+        if said in (Meaning.SETUP, Meaning.FORBIDDEN) and not exhausted and not seen.hinted and seen.status != 429:
+            return _denied(said), source
+        return _limited(seen, said, source)
+    if seen.status in (402, 456):
+        return RejectionKind.QUOTA_EXHAUSTED, "status"
+    return _otherwise(seen, said, source)
+
+
+def _combined(
+    dialect: Meaning | None, problem: Meaning | None, codes: Meaning | None, texts: Meaning | None
+) -> tuple[Meaning | None, str]:
+    """Weigh what is said: documentation, problem type and codes first, unless only a sentence speaks of limits."""
+    for meaning_, source in ((dialect, "dialect"), (problem, "problem type")):
+        if meaning_ is not None:
+            return meaning_, source
+    if codes in _LIMITING:
+        return codes, "body code"
+    if texts in _LIMITING:
+        return texts, "body text"
+    if codes is not None:
+        return codes, "body code"
+    return texts, "body text" if texts is not None else "status"
+
+
+def _strongest(texts: Iterable[str]) -> Meaning | None:
+    """Return the first meaning, in the order of the vocabulary, that any of the texts has."""
+    found = {meaning(text) for text in texts} - {None}
+    return next((one for one in _ORDER if one in found), None)
+
+
+def _problem(problem_type: str | None) -> Meaning | None:
+    """Return what a problem type of the IETF draft means; hosts are compared leniently."""
+    if problem_type is None:
+        return None
+    return _PROBLEMS.get(problem_type.rpartition("#")[2].rpartition("/")[2].rpartition(":")[2])
+
+
+def _refused(seen: Evidence, said: Meaning | None, from_codes: Meaning | None) -> bool:
+    """Whether a response is a refusal at all: by its status, or because an error speaks of a limit."""
+    if seen.status in _ALWAYS:
+        return True
+    if 200 <= seen.status < 300:
+        if not seen.failed:
+            return False
+        if seen.grpc is not None:
+            return seen.grpc in _GRPC or said in _LIMITING
+        return said in _LIMITING or said is Meaning.QUOTA or from_codes in (Meaning.FORBIDDEN, Meaning.SETUP)
+    if seen.status < 400:
+        return False
+    return said in _LIMITING or said is Meaning.QUOTA
+
+
+def _limited(seen: Evidence, said: Meaning | None, source: str) -> tuple[RejectionKind, str]:
+    """Tell a rate from a quota by the period: of the violated limit, of what names it, of the codes, of the text."""
+    window = seen.chosen.window if seen.chosen is not None else None
+    for period in (*(period_of_name(name) for name in seen.names), window):
+        if period is not None:
+            kind = RejectionKind.QUOTA_EXHAUSTED if period >= _DAY else RejectionKind.RATE_LIMITED
+            return kind, source if source != "status" else "limit"
+    for text in (*(words(code) for code in seen.codes), *seen.texts):
+        short, long = periods(text)
+        if short and long:
+            return RejectionKind.AMBIGUOUS, "body text"
+        if long:
+            return RejectionKind.QUOTA_EXHAUSTED, "body text"
+    if seen.status in (402, 456):
+        return RejectionKind.QUOTA_EXHAUSTED, "status"
+    if said is Meaning.QUOTA and not seen.hinted and seen.chosen is None:
+        return RejectionKind.AMBIGUOUS, source
+    return RejectionKind.RATE_LIMITED, source if said in (Meaning.RATE, Meaning.QUOTA) else "limit" if seen.chosen else "status"
+
+
+def _short_name(names: list[str]) -> bool:
+    """Whether what names the violated limit states a period shorter than a day, and nothing states a longer one."""
+    stated = [period for name in names if (period := period_of_name(name)) is not None]
+    return bool(stated) and max(stated) < _DAY
+
+
+def _denied(said: Meaning) -> RejectionKind:
+    """Return the kind that waiting doesn't lift."""
+    return RejectionKind.MISCONFIGURED if said is Meaning.SETUP else RejectionKind.FORBIDDEN
+
+
+def _otherwise(seen: Evidence, said: Meaning | None, source: str) -> tuple[RejectionKind, str]:
+    """Decide where nothing speaks of a limit: by the status, told apart by what else is said."""
+    if seen.grpc in _GRPC:
+        return _GRPC[seen.grpc], "grpc-status"
+    if seen.status == 529:
+        return RejectionKind.OVERLOADED, "status"
+    if seen.status == 503:
+        return RejectionKind.TRANSIENT, source
+    if seen.hinted and said is not Meaning.SETUP:
+        return RejectionKind.RATE_LIMITED, "status"
+    if said in (Meaning.SETUP, Meaning.FORBIDDEN):
+        return _denied(said), source
+    if seen.status == 403:
+        return RejectionKind.FORBIDDEN, "status"
+    return RejectionKind.AMBIGUOUS, "status"
