@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final, Protocol
 
-__all__ = ["LOCALES", "Language", "choose", "language", "mark", "resolve"]
+__all__ = ["LOCALES", "Language", "choose", "language", "mark", "mark_plural", "resolve"]
 
 LOCALES: Final = ("en", "de", "es", "fr", "ja", "zh-Hans")
 """The languages that are shipped, as BCP 47 tags; English is the one for everybody else."""
@@ -39,6 +39,11 @@ class _English:
 def mark(message: str) -> str:
     """Mark a text for extraction into the catalogs; it is translated where it is used."""
     return message
+
+
+def mark_plural(singular: str, plural: str) -> tuple[str, str]:
+    """Mark a text with a number for extraction into the catalogs."""
+    return singular, plural
 
 
 @cache

@@ -69,7 +69,8 @@ def page(found: Problem, locale: str) -> str:
     countdown = again = ""
     if found.retry_after_ms is not None:
         countdown = '\n<p id="left" aria-hidden="true" hidden></p>'
-        again = f'\n<p><a id="again" href="">{escape(words.gettext("Try again"))}</a></p>'
+        retry = words.gettext("Try again")
+        again = f'\n<p><a id="again" href="">{escape(retry)}</a></p>'
     over = escape(words.gettext("You can try again now."))
     return f"""<!doctype html>
 <html lang="{escape(locale)}">

@@ -13,7 +13,7 @@ from headway.presentation.fields import Fields, expose, fields
 from headway.presentation.language import choose
 from headway.presentation.problem import Problem
 
-__all__ = ["Response", "respond"]
+__all__ = ["Response", "read_problem", "respond"]
 
 _DEFAULT: Final = (Dialect.DRAFT11,)
 
@@ -94,3 +94,22 @@ def _body(found: Problem, form: str, locale: str) -> tuple[bytes, Fields]:
 
     text = json.dumps(found.document(), ensure_ascii=False)
     return f"{text}\n".encode("utf-8", "replace"), ()
+
+
+def read_problem(response: Response) -> Problem:
+    """The problem that a JSON or HTML answer carries; a plain text one carries only the sentence (see ``hear``).
+
+    Raises:
+        ValueError: another media type, or a body that is not what headway renders.
+    """
+    kind = next((value for name, value in response.headers if name.lower() == "content-type"), "")
+    media_type = kind.split(";", 1)[0].strip().lower()
+    if media_type == PROBLEM:
+        import json
+
+        return Problem.read(json.loads(response.body))
+    if media_type == HTML:
+        from headway.presentation.page import read_page
+
+        return read_page(response.body.decode())
+    raise ValueError(f"the answer is {kind!r}; expected {PROBLEM} or {HTML}")

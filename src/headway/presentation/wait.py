@@ -7,18 +7,35 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 from headway.core.zone import zone_of
-from headway.presentation.language import Language, mark
+from headway.presentation.language import Language, mark, mark_plural
 from headway.presentation.rounding import instant, seconds_up, whole_minute
 
-__all__ = ["MONTHS", "say_wait"]
+__all__ = ["ABSOLUTE", "MONTHS", "RELATIVE", "say_wait"]
 
 MONTHS: Final = (
     mark("January"), mark("February"), mark("March"), mark("April"), mark("May"), mark("June"),
     mark("July"), mark("August"), mark("September"), mark("October"), mark("November"), mark("December"),
 )  # fmt: skip
 
-_HOUR: Final = 3_600_000_000_000
+_SECOND: Final = 1_000_000_000
+_MINUTE: Final = 60 * _SECOND
+_HOUR: Final = 60 * _MINUTE
 _DAY: Final = 24 * _HOUR
+
+RELATIVE: Final = {
+    mark_plural("in {count} second", "in {count} seconds"): _SECOND,
+    mark_plural("in {count} minute", "in {count} minutes"): _MINUTE,
+    mark_plural("in {count} day", "in {count} days"): _DAY,
+}
+"""Phrases (singular, plural) and the ns of what they count."""
+
+ABSOLUTE: Final = (
+    mark("today at {time} ({zone})"),
+    mark("tomorrow at {time} ({zone})"),
+    mark("on {day} {month} at {time} ({zone})"),
+    mark("on {day} {month} {year} at {time} ({zone})"),
+)
+"""Phrases for a moment: the same day, the next, the same year, another year."""
 
 
 def say_wait(nanoseconds: int, now: int, zone: str | None, language: Language) -> str:
@@ -34,35 +51,38 @@ def say_wait(nanoseconds: int, now: int, zone: str | None, language: Language) -
         zone: an IANA name; None is UTC.
         language: the reader's.
     """
-    seconds = max(1, seconds_up(nanoseconds))
-    if seconds < 120:
-        return language.ngettext("in {count} second", "in {count} seconds", seconds).format(count=seconds)
+    if seconds_up(nanoseconds) < 120:
+        return _count(nanoseconds, _SECOND, language)
     if nanoseconds <= _HOUR:
-        minutes = -(-seconds // 60)
-        return language.ngettext("in {count} minute", "in {count} minutes", minutes).format(count=minutes)
+        return _count(nanoseconds, _MINUTE, language)
     place = zone_of(zone or "UTC")
     moment, today = instant(now + nanoseconds, place), instant(now, place)
     moment = whole_minute(moment) if moment is not None else None
     if moment is None or today is None:
-        days = -(-nanoseconds // _DAY)
-        return language.ngettext("in {count} day", "in {count} days", days).format(count=days)
+        return _count(nanoseconds, _DAY, language)
     return _say_moment(moment, today, _say_zone(moment, place), language)
 
 
+def _count(nanoseconds: int, unit: int, language: Language) -> str:
+    """So many of a unit, rounded up, at least one."""
+    count = max(1, -(-nanoseconds // unit))
+    phrase = next(phrase for phrase, counted in RELATIVE.items() if counted == unit)
+    return language.ngettext(*phrase, count).format(count=count)
+
+
 def _say_moment(moment: datetime, today: datetime, zone: str, language: Language) -> str:
-    time = f"{moment:%H:%M}"
     if moment.date() == today.date():
-        return language.gettext("today at {time} ({zone})").format(time=time, zone=zone)
-    if moment.date() == today.date() + timedelta(days=1):
-        return language.gettext("tomorrow at {time} ({zone})").format(time=time, zone=zone)
-    day = str(moment.day) if moment.day != 1 else language.gettext("1")
-    month = language.gettext(MONTHS[moment.month - 1])
-    if moment.year == today.year:
-        return language.gettext("on {day} {month} at {time} ({zone})").format(
-            day=day, month=month, time=time, zone=zone
-        )
-    return language.gettext("on {day} {month} {year} at {time} ({zone})").format(
-        day=day, month=month, year=f"{moment.year:04d}", time=time, zone=zone
+        phrase = ABSOLUTE[0]
+    elif moment.date() == today.date() + timedelta(days=1):
+        phrase = ABSOLUTE[1]
+    else:
+        phrase = ABSOLUTE[2] if moment.year == today.year else ABSOLUTE[3]
+    return language.gettext(phrase).format(
+        day=language.gettext("1") if moment.day == 1 else moment.day,
+        month=language.gettext(MONTHS[moment.month - 1]),
+        year=f"{moment.year:04d}",
+        time=f"{moment:%H:%M}",
+        zone=zone,
     )
 
 
