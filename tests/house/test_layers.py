@@ -1,0 +1,93 @@
+"""Who may import whom, and what the pure packages may import at all."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+PURE = ("core", "presentation")
+IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
+CLOCKS = {"now", "utcnow", "today"}
+
+
+def test_import_contracts_hold(root: Path) -> None:
+    """Imports point inwards only: the contracts of .importlinter hold."""
+    script = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    linted = subprocess.run([sys.executable, "-c", script, "--no-cache"], cwd=root, capture_output=True, text=True)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+
+
+def test_every_sub_package_has_a_layer(root: Path, sources: dict[Path, ast.Module]) -> None:
+    """A new sub-package or top-level module is given a layer, on the page too, before it can exist."""
+    contracts = configparser.ConfigParser()
+    contracts.read(root / ".importlinter")
+    layers = contracts["importlinter:contract:layers"]["layers"].replace("|", " ").split()
+    page = (root / "docs/explanation/architecture.md").read_text("utf-8")
+    for name in {path.parts[0].removesuffix(".py") for path in sources} - {"__init__", "__main__"}:
+        assert name in layers
+        assert f"`{name}" in page
+
+
+def test_the_pure_contract_names_every_impure_module(root: Path) -> None:
+    """The contract and the test below forbid the same modules."""
+    contracts = configparser.ConfigParser()
+    contracts.read(root / ".importlinter")
+    assert set(contracts["importlinter:contract:pure"]["forbidden_modules"].split()) == IMPURE
+    assert contracts["importlinter:contract:pure"]["source_modules"].split() == [f"headway.{name}" for name in PURE]
+
+
+def test_pure_packages_read_no_clock_and_do_no_io(sources: dict[Path, ast.Module]) -> None:
+    """Core and presentation import nothing impure, not even inside a function, and ask no class for the time."""
+    broken = [
+        f"{path}:{line}: {what}"
+        for path, tree in sources.items()
+        if path.parts[0] in PURE
+        for line, what in _impurities(tree)
+    ]
+    assert not broken
+
+
+def test_impurities_are_seen_wherever_they_hide() -> None:
+    """The check above sees an import inside a function, a submodule, an alias, a clock's method, open and print."""
+    hidden = """
+def now():
+    from asyncio.events import get_running_loop
+    import os.path as folder, json
+    return datetime.now(), date.today(), open("x"), print("y"), rounding.now
+"""
+    assert [what for _, what in _impurities(ast.parse(hidden))] == [
+        "imports asyncio.events",
+        "imports os.path",
+        "asks now()",
+        "asks today()",
+        "calls open()",
+        "calls print()",
+    ]
+
+
+def _impurities(tree: ast.Module) -> list[tuple[int, str]]:
+    return sorted(_found(tree), key=lambda found: found[0])
+
+
+def _found(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                modules = [name.name for name in names]
+            case ast.ImportFrom(module=str(module)):
+                modules = [module]
+            case ast.Call(func=ast.Attribute(attr=name)) if name in CLOCKS and not node.args:
+                yield node.lineno, f"asks {name}()"
+                continue
+            case ast.Call(func=ast.Name(id="open" | "print" | "input" as name)):
+                yield node.lineno, f"calls {name}()"
+                continue
+            case _:
+                continue
+        for module in modules:
+            if module.split(".")[0] in IMPURE:
+                yield node.lineno, f"imports {module}"
