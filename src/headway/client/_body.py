@@ -9,13 +9,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from headway.client._limits import ShownLimit
 from headway.client._moments import number, offset
 
 _LARGEST = 16_384  # characters of JSON that are parsed; refusals are small
-_NODES = 400
+_NODES = 250
 _DEPTH = 14
 
 
@@ -50,30 +51,23 @@ class Said:
     fields: list[tuple[str, str]] = field(default_factory=list)
 
 
-_CODES = frozenset(
-    """
+_CODES_TEXT = """
     code error type status reason errorcode errortype errorname errno tag id sysid kind state subcode
     statuscode name title exception class category fault faultcode errorreason errorkey messagecode key __type
     retcode errcode substatus errorclass identifier problem cause slug
-    """.split()
-)
-_SENTENCES = frozenset(
     """
+_CODES = frozenset(_CODES_TEXT.split())
+_SENTENCES_TEXT = """
     message msg error errors errormessage errormsg detail details description errordescription info information note
     reason title text result faultstring string errorsummary summary usermessage errordetail developermessage retmsg
     errorinfo warning explanation statusmessage exceptionmessage errmsg notice content moreinfo localizedmessage
-    """.split()
-)
-_NAMES = frozenset(
     """
+_SENTENCES = frozenset(_SENTENCES_TEXT.split())
+_NAMES_TEXT = """
     policyname quotalimit quotaid limitname limittype ratelimittype policy limitid quotaname bucket rule rulename
     ratelimitname violatedlimit throttletype limitkey scope
-    """.split()
-)
-_WAIT = re.compile(
-    r"(?:retry|again|wait|backoff|cooldown|estimated|lockout|timeleft|throttle|delay|availablein|resetin|resetsin"
-    r"|resetafter|untilreset|untilretry|secondsleft|remainingtime|nextrequestin)"
-)
+    """
+_NAMES = frozenset(_NAMES_TEXT.split())
 _WAITS = re.compile(
     r"(?:(?:x?ratelimit)?(?:retryafter|retryin|retrydelay|retrywait|retrybackoff|tryagainin|tryagainafter|wait|waittime|waitfor|waitperiod"
     r"|backoff|cooldown|estimatedtime|estimatedwait|lockout|lockedfor|timeleft|timetowait|timeremaining|availablein|delay"
@@ -89,14 +83,23 @@ _INSTANTS = re.compile(
     r"(?:retryat|retryafterdate|retryaftertime|nextretryat|availableat|nextavailable\w*|blockeduntil|banneduntil|lockeduntil|suspendeduntil"
     r"|throttleduntil|limiteduntil|until|nextallowed\w*|nextrequestat|resumeat|unblock(?:ed)?at|banexpires\w*|expiresat|tryagainat)"
 )
-_LIMITS = re.compile(r"total|(?:rate|request|requests|quota|daily|max|maximum|total)?(?:limit|quota|allowed|max|maximum|requests)(?:value|max)?|maxrequests|capacity")
-_LEFTS = re.compile(r"(?:requests?|calls?|quota|limit|ratelimit|tokens|credits)?(?:remaining|left|available)(?:requests|calls|quota)?")
-_WINDOWS = re.compile(r"(?:window|period|interval|timewindow|windowsize|ratelimitperiod)(ms|s|secs?|seconds|insec(?:ond)?s)?")
+_LIMITS = re.compile(
+    r"total|(?:rate|request|requests|quota|daily|max|maximum|total)?(?:limit|quota|allowed|max|maximum|requests)(?:value|max)?|maxrequests|capacity"
+)
+_LEFTS = re.compile(
+    r"(?:requests?|calls?|quota|limit|ratelimit|tokens|credits)?(?:remaining|left|available)(?:requests|calls|quota)?"
+)
+_WINDOWS = re.compile(
+    r"(?:window|period|interval|timewindow|windowsize|ratelimitperiod)(ms|s|secs?|seconds|insec(?:ond)?s)?"
+)
 _UNITS = {"ms": 1e-3, "mi": 60.0, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "ho": 3600.0}
 _PLAIN = re.compile(r"[^a-z0-9]+")
-_ERROR_KEYS = frozenset("error errors fault exception errorcode errormessage errorid errcode retcode".split())
-_ERROR_TEXTS = frozenset("error errors fault exception".split())
-_NOTES = frozenset("information info note message msg detail details description warning notice".split())
+_ERROR_KEYS_TEXT = "error errors fault exception errorcode errormessage errorid errcode retcode"
+_ERROR_KEYS = frozenset(_ERROR_KEYS_TEXT.split())
+_ERROR_TEXTS_TEXT = "error errors fault exception"
+_ERROR_TEXTS = frozenset(_ERROR_TEXTS_TEXT.split())
+_NOTES_TEXT = "information info note message msg detail details description warning notice"
+_NOTES = frozenset(_NOTES_TEXT.split())
 _FAILED_VALUES = frozenset(["0", "error", "fail", "failed", "failure", "notok", "nok", "ko", "false"])
 _NAMESPACED = re.compile(r"[A-Z][A-Za-z]{1,24}:[A-Z][\w ]{2,60}", re.A)  # EAPI:Rate limit exceeded
 _LINK = re.compile(r"(?:https?://|www\.)[^\s\"'<>)\]]+")
@@ -196,7 +199,7 @@ class _Walk:
         shown: dict[str, Any] = {}
         for raw, value in list(fields.items())[: self.left]:
             self.left -= 1
-            key = _PLAIN.sub("", str(raw).lower())
+            key = plain_key(str(raw))
             if isinstance(value, dict | list):
                 if key == "headers" and isinstance(value, dict):
                     self.said.headers.update({str(k): str(v) for k, v in value.items() if _is_scalar(v)})
@@ -227,42 +230,26 @@ class _Walk:
 
     def _quantity(self, key: str, raw: str, text: str, shown: dict[str, Any]) -> bool:
         """Read a wait, a reset or the numbers of a limit; False when the field is none of these."""
-        if len(text) > 64:
+        role, unit = field_role(key)
+        if role is None or len(text) > 64:
             return False
-        found = _WAITS.fullmatch(key)
-        if found is not None:
-            seconds = offset(text, self.now, unit=_unit(found.group(1)))
+        if role in ("wait", "instant"):
+            seconds = offset(text, self.now, unit=unit, reset=role == "instant")
             if seconds is not None:
                 self.said.waits.append((raw, max(seconds, 0.0)))
             return seconds is not None
-        found = _RESETS.fullmatch(key)
-        if found is not None:
-            seconds = offset(text, self.now, unit=_unit(found.group(2)), reset=True)
+        if role == "reset":
+            seconds = offset(text, self.now, unit=unit, reset=True)
             if seconds is not None:
                 shown["reset"] = seconds
                 shown["source"] = raw
             return seconds is not None
-        if _INSTANTS.fullmatch(key):
-            seconds = offset(text, self.now, reset=True)
-            if seconds is not None:
-                self.said.waits.append((raw, max(seconds, 0.0)))
-            return seconds is not None
         amount = number(text)
-        if amount is None:
-            return False
-        if _LEFTS.fullmatch(key):
-            shown["remaining"] = int(amount)
-        elif _LIMITS.fullmatch(key):
-            shown["quota" if key.startswith("quota") else "limit"] = int(amount)
-        elif _WINDOWS.fullmatch(key):
-            shown["window"] = amount * (1e-3 if key.endswith("ms") else 1.0)
-        else:
-            return False
-        return True
+        if amount is not None:
+            shown[role] = amount * unit if role == "window" else int(amount)
+        return amount is not None
 
-    def _text(
-        self, key: str, raw: str, value: str, shown: dict[str, Any] | None = None, parent: str = ""
-    ) -> None:
+    def _text(self, key: str, raw: str, value: str, shown: dict[str, Any] | None = None, parent: str = "") -> None:
         """Read a field whose value is text: a code, a name, a quantity or a sentence."""
         value = value.strip()
         if not value or len(value) > 4 * 4096:
@@ -282,7 +269,7 @@ class _Walk:
             said.fields.append((key, value))
         elif key in _ERROR_TEXTS and _NAMESPACED.fullmatch(value):
             said.codes.append(("namespaced", value))
-        elif key in _SENTENCES or key in _CODES or key in _ERROR_TEXTS or " " in value and len(value) < 400:
+        elif key in _SENTENCES or key in _CODES or key in _ERROR_TEXTS or (" " in value and len(value) < 400):
             said.texts.append(_sentence(value))
 
     def _limit(self, shown: dict[str, Any], fields: dict[Any, Any]) -> None:
@@ -299,6 +286,34 @@ class _Walk:
                 source=f"body: {shown['source']}" if "source" in shown else "",
             )
             self.said.limits.append(limit)
+
+
+@lru_cache(maxsize=1024)
+def plain_key(raw: str) -> str:
+    """Return the normal form of a field's name: lower case, letters and digits only."""
+    return _PLAIN.sub("", raw[:80].lower())
+
+
+@lru_cache(maxsize=1024)
+def field_role(key: str) -> tuple[str | None, float]:
+    """Return what a body field measures, if anything, and the seconds in its unit.
+
+    Args:
+        key: The field's name in its normal form.
+    """
+    if (found := _WAITS.fullmatch(key)) is not None:
+        return "wait", _unit(found.group(1))
+    if (found := _RESETS.fullmatch(key)) is not None:
+        return "reset", _unit(found.group(2))
+    if _INSTANTS.fullmatch(key):
+        return "instant", 1.0
+    if _LEFTS.fullmatch(key):
+        return "remaining", 1.0
+    if _LIMITS.fullmatch(key):
+        return "quota" if key.startswith("quota") else "limit", 1.0
+    if (found := _WINDOWS.fullmatch(key)) is not None:
+        return "window", _unit(found.group(1))
+    return None, 1.0
 
 
 def _is_code(key: str, value: str) -> bool:
@@ -335,7 +350,7 @@ def _declares_failure(fields: dict[Any, Any]) -> bool:
     """Whether a JSON object says that it is an error, or is nothing but a few sentences where an answer should be."""
     sentences = 0
     for raw, value in list(fields.items())[:64]:
-        key = _PLAIN.sub("", str(raw).lower())
+        key = plain_key(str(raw))
         if key in _ERROR_KEYS and value not in (None, "", 0, "0", False, [], {}):
             return True
         if key in ("success", "ok") and value is False:
@@ -371,7 +386,7 @@ def _markup(text: str, said: Said, now: float) -> None:
     shown: dict[str, Any] = {}
     said.failed = any(mark in head for mark in ("<error", "<fault", "<response", 'stat="fail"', "<exception"))
     for tag, value in list(_leaves(text[:_LARGEST])):
-        key = _PLAIN.sub("", tag.split(":")[-1].lower())
+        key = plain_key(tag.split(":")[-1])
         value = html.unescape(value).strip()
         if value.isdigit() and not walk._quantity(key, tag, value, shown):
             continue

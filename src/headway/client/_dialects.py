@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -19,7 +19,7 @@ class Dialect:
     """One entry of the table; its conditions are all that are given, its statements likewise."""
 
     service: str
-    fields: dict[str, frozenset[str]] = field(default_factory=dict)
+    fields: tuple[frozenset[tuple[str, str]], ...] = ()
     codes: frozenset[str] = frozenset()
     text: re.Pattern[str] | None = None
     header: str | None = None
@@ -32,10 +32,10 @@ class Dialect:
         """Whether all conditions hold for a response."""
         if self.header is not None and self.header not in fields.lines:
             return False
-        if self.codes and not self.codes & codes:
+        if self.codes and self.codes.isdisjoint(codes):
             return False
-        for key, values in self.fields.items():
-            if not any((key, value) in present for value in values):
+        for values in self.fields:
+            if values.isdisjoint(present):
                 return False
         return self.text is None or any(self.text.search(text) for text in said.texts)
 
@@ -49,6 +49,8 @@ def dialects() -> tuple[Dialect, ...]:
 
 def spoken(fields: HeaderFields, said: Said) -> list[Dialect]:
     """Return the dialects that a response speaks."""
+    if not said.fields and not said.codes and not said.texts:
+        return [one for one in dialects() if one.header in fields.lines]
     present = {*said.fields, *said.codes}
     codes = {code for _, code in said.codes}
     return [one for one in dialects() if one.applies(fields, said, present, codes)]
@@ -69,7 +71,7 @@ def _dialect(entry: dict[str, Any]) -> Dialect:
     """Build one entry."""
     return Dialect(
         service=entry["service"],
-        fields={key: frozenset(values) for key, values in entry.get("fields", {}).items()},
+        fields=tuple(frozenset((key, value) for value in values) for key, values in entry.get("fields", {}).items()),
         codes=frozenset(entry.get("codes", ())),
         text=re.compile(entry["text"], re.I) if "text" in entry else None,
         header=entry.get("header"),

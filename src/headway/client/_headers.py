@@ -16,11 +16,16 @@ class HeaderFields:
         self.lines: dict[str, list[str]] = {}
         self.spelling: dict[str, str] = {}
         for name, value in _pairs(headers):
-            wire = _text(name).strip()
+            wire = name.strip() if type(name) is str else _text(name).strip()
             lower = wire.lower()
-            for one in value if isinstance(value, list | tuple) else (value,):
-                self.lines.setdefault(lower, []).append(_text(one).strip())
-            self.spelling.setdefault(lower, wire)
+            lines = self.lines.get(lower)
+            if lines is None:
+                lines = self.lines[lower] = []
+                self.spelling[lower] = wire
+            if type(value) is str:
+                lines.append(value.strip())
+            else:
+                lines.extend(_text(one).strip() for one in (value if isinstance(value, list | tuple) else (value,)))
 
     def get(self, name: str) -> str | None:
         """Return the first line of a field (lower-case name), or None."""

@@ -109,11 +109,10 @@ def _policies(text: str | None, warnings: list[str]) -> list[ShownLimit]:
         if isinstance(member, InnerList):
             continue
         window = _whole(member.params, "w")
-        name, quota = "", member.value
-        if isinstance(quota, str):
-            name, quota = str(quota), _whole(member.params, "q")
-        if isinstance(quota, int) and not isinstance(quota, bool) and quota >= 0:
-            policies.append(ShownLimit(name, int(quota), window=float(window) if window else None))
+        name = str(member.value) if isinstance(member.value, str) else ""
+        quota = _whole(member.params, "q") if name else _whole({"q": member.value}, "q")
+        if quota is not None:
+            policies.append(ShownLimit(name, quota, window=float(window) if window else None))
     return policies
 
 

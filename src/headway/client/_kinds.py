@@ -100,8 +100,8 @@ def _combined(
 
 def _strongest(texts: Iterable[str]) -> Meaning | None:
     """Return the first meaning, in the order of the vocabulary, that any of the texts has."""
-    found = {meaning(text) for text in texts} - {None}
-    return next((one for one in _ORDER if one in found), None)
+    found = [one for text in texts if (one := meaning(text)) is not None]
+    return min(found, key=_ORDER.index, default=None)
 
 
 def _problem(problem_type: str | None) -> Meaning | None:
@@ -143,7 +143,10 @@ def _limited(seen: Evidence, said: Meaning | None, source: str) -> tuple[Rejecti
         return RejectionKind.QUOTA_EXHAUSTED, "status"
     if said is Meaning.QUOTA and not seen.hinted and seen.chosen is None:
         return RejectionKind.AMBIGUOUS, source
-    return RejectionKind.RATE_LIMITED, source if said in (Meaning.RATE, Meaning.QUOTA) else "limit" if seen.chosen else "status"
+    return RejectionKind.RATE_LIMITED, source if said in (
+        Meaning.RATE,
+        Meaning.QUOTA,
+    ) else "limit" if seen.chosen else "status"
 
 
 def _short_name(names: list[str]) -> bool:

@@ -10,6 +10,7 @@ a zone is UTC; a day without a time of day, or a bare "tomorrow", ends at the la
 import math
 import re
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
 
 FAR = 1.7976931348623157e308
 """What stands for digits too large for a float: still a hint, and never infinite."""
@@ -19,9 +20,12 @@ _AHEAD = 400 * _DAY  # a yearly allowance and some slack: further ahead no reset
 _BEHIND = 7 * _DAY
 _ABSURD = 1e9  # as a delta: 31 years; as an instant: 2001
 
+_LONGEST = 80  # characters of a written time, digits apart
+
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
-_MONTHS = {m: i for i, m in enumerate("jan feb mar apr may jun jul aug sep oct nov dec".split(), 1)}
-_MONTH = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_MONTH_NAMES = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_MONTHS = {name: place for place, name in enumerate(_MONTH_NAMES.split("|"), 1)}
+_MONTH = f"({_MONTH_NAMES})[a-z]*"
 _CLOCK = r"(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?"
 _ZONE = r"(?:\s*(Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d)(?:\s+UTC\b)?)?"
 HTTP_DATE = rf"(?:[a-z]{{3,9}},?\s+)?(\d{{1,2}})[ -]{_MONTH}[ -](\d{{4}}|\d{{2}})\s+{_CLOCK}{_ZONE}"
@@ -32,9 +36,28 @@ _ASCTIME = re.compile(ASCTIME, re.I | re.A)
 _ISO_DATE = re.compile(ISO_DATE, re.I | re.A)
 _ANY_DATE = re.compile(f"{HTTP_DATE}|{ASCTIME}|{ISO_DATE}", re.I | re.A)
 
-_WORDS = "a an one two three four five six seven eight nine ten eleven twelve".split()
-_COUNTS = dict(zip(_WORDS, [1, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], strict=True))
-_COUNTS |= {"fifteen": 15, "twenty": 20, "thirty": 30, "forty-five": 45, "sixty": 60, "half an": 0.5}
+_COUNTS: dict[str, float] = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "fifteen": 15,
+    "twenty": 20,
+    "thirty": 30,
+    "forty-five": 45,
+    "sixty": 60,
+    "half an": 0.5,
+}
 _UNITS = {
     **dict.fromkeys(["ns", "nanosecond"], 1e-9),
     **dict.fromkeys(["us", "µs", "microsecond"], 1e-6),
@@ -46,9 +69,9 @@ _UNITS = {
     **dict.fromkeys(["w", "wk", "week"], 7 * _DAY),
 }
 _UNIT = "|".join(sorted((re.escape(unit) for unit in _UNITS), key=len, reverse=True))
-_COUNT = r"\d+(?:\.\d+)?|\.\d+|" + "|".join(sorted(_COUNTS, key=len, reverse=True))
+_COUNT = r"\d{1,15}(?:\.\d{1,12})?|\.\d{1,12}|" + "|".join(sorted(_COUNTS, key=len, reverse=True))
 _TERM = rf"(?:{_COUNT})[\s-]*(?:{_UNIT})(?:s|\(s\))?(?![a-z])"
-DURATION = rf"(?<![\w.])(?:\d+\s*(?:-|–|to)\s*)?{_TERM}(?:(?:\s*,?\s*(?:and\s+)?|\s*:\s*){_TERM}){{0,5}}"
+DURATION = rf"(?<![\w.])(?:\d{{1,9}}\s*(?:-|–|to)\s*)?{_TERM}(?:(?:\s*,?\s*(?:and\s+)?|\s*:\s*){_TERM}){{0,5}}"
 _DURATION = re.compile(DURATION, re.I)
 _ONE_TERM = re.compile(rf"({_COUNT})[\s-]*({_UNIT})(?:s|\(s\))?(?![a-z])", re.I)
 _GO_TERM = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.A)
@@ -59,8 +82,10 @@ _ISO_PERIOD = re.compile(
 _TIME_SPAN = re.compile(r"(?:(\d+)\.)?(\d{1,3}):(\d\d):(\d\d(?:\.\d+)?)", re.A)
 
 # Offsets from UTC in use anywhere (tz database, 2026), in quarters of an hour, daylight saving time included.
-_OFFSETS = (-48, -44, -40, -38, -36, -32, -28, -24, -20, -16, -14, -12, -10, -8, -4, 0, 4, 8, 12, 14, 16, 18, 20)
-_OFFSETS += (22, 23, 24, 26, 28, 32, 35, 36, 38, 40, 42, 44, 48, 51, 52, 55, 56)
+_OFFSETS = (
+    *(-48, -44, -40, -38, -36, -32, -28, -24, -20, -16, -14, -12, -10, -8, -4, 0, 4, 8, 12, 14, 16, 18, 20),
+    *(22, 23, 24, 26, 28, 32, 35, 36, 38, 40, 42, 44, 48, 51, 52, 55, 56),
+)
 
 
 def number(text: str) -> float | None:
@@ -88,6 +113,8 @@ def offset(text: str, now: float, *, unit: float = 1.0, reset: bool = False) -> 
     value = number(text)
     if value is not None:
         return from_number(value, now, unit=unit, reset=reset)
+    if len(text) > _LONGEST:
+        return None
     at = instant(text)
     if at is not None:
         return round(at - now, 6)
@@ -106,12 +133,13 @@ def from_number(value: float, now: float, *, unit: float = 1.0, reset: bool = Fa
     return value if unit == 1.0 else round(value * unit, 9)
 
 
+@lru_cache(maxsize=256)
 def instant(text: str) -> float | None:
     """Return a date in one of HTTP's three forms or in ISO 8601 as seconds since 1970, or None.
 
     The weekday carries no information and is ignored; no zone means UTC (RFC 9110 §5.6.7).
     """
-    for pattern, read in ((_ISO_DATE, _from_iso), (_HTTP_DATE, _from_http), (_ASCTIME, _from_asctime)):
+    for pattern, read in _FORMS_BY_START["0" <= text[:1] <= "9"]:
         found = pattern.fullmatch(text)
         if found is not None:
             try:
@@ -222,6 +250,12 @@ def _at(
         full_year, month, int(day or 0), int(hour or 0), int(minute or 0), seconds - leap, tzinfo=offset_from_utc
     )
     return round(moment.timestamp() + leap + float(f"0.{fraction or 0}"), 6)
+
+
+_FORMS_BY_START = (
+    ((_HTTP_DATE, _from_http), (_ASCTIME, _from_asctime)),
+    ((_ISO_DATE, _from_iso), (_HTTP_DATE, _from_http)),
+)
 
 
 def _fixed(zone: str) -> timezone:

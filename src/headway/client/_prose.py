@@ -6,6 +6,7 @@ Vague words ("later", "a few minutes", "a moment") are no hint. Several waits: t
 
 import re
 from datetime import tzinfo
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from headway.client._moments import (
@@ -19,7 +20,7 @@ from headway.client._moments import (
     next_midnight,
 )
 
-LONGEST = 4096
+LONGEST = 1200
 """Characters of a text that are read; whatever explains a refusal comes early."""
 
 _DAY = 86_400
@@ -35,7 +36,7 @@ _FILLER = (
     r"|was|has|will|been|next|time|once|more|than|now|send|sending|making|temporarily|of|a|minimum|before"
     r"|from|available|up|first|~))"
 )
-_WHEN = rf"(?P<date>{HTTP_DATE}|{ASCTIME}|{ISO_DATE})|(?P<duration>{DURATION})|(?P<number>\d+(?:\.\d+)?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
+_WHEN = rf"(?P<date>{HTTP_DATE}|{ASCTIME}|{ISO_DATE})|(?P<duration>{DURATION})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
 _WAIT = re.compile(rf"{_ANNOUNCE}{_FILLER}{{0,7}}?[\s:=,(\[~\"']*(?:{_WHEN})", re.I | re.A)
 _LEFT = re.compile(rf"(?P<duration>{DURATION})\s+(?:before|until|left|remaining|to\s+go)\b", re.I | re.A)
 _PERIOD_BEFORE = re.compile(r"(?:\bper|/|\bevery|\beach|\bin the last|\bin the past|\bwithin)\s*$", re.I)
@@ -61,13 +62,13 @@ _LONG = re.compile(
     r"|(?:\b(?:per|a|each|every|this|for the|current|last|past|previous|in an?|within an?|over an?)[\s-]+|/\s?)(?:1\s+)?"
     r"(?:calendar\s+|billing\s+)?(?:day|week|month|year)\b"
     r"|\b(?:day|week|month|year)[\s-]+(?:limit|quota|cap|window)\b|\b[rt]pd\b"
-    r"|\b(?:per|in|over|every|last|past|within|rolling|a)\b[\s\w]{0,12}?\b\d+\s*-?\s*(?:days?|weeks?|months?|d)\b",
+    r"|\b(?:per|in|over|every|last|past|within|rolling|a)\b[\s\w]{0,12}?\b\d{1,4}\s*-?\s*(?:days?|weeks?|months?|d)\b",
     re.I,
 )
 _SHORT = re.compile(
-    r"(?:\b(?:per|a|each|every|in an?|within an?|last|past|within|in)|/)\s*(?:\d+\s*-?\s*)?"
-    r"(?:seconds?|secs?|minutes?|mins?)\b|\b(?:per|an?|each|every|last|/)\s*(?:hour|hr)\b|/\s*(?:\d+\s*)?(?:s|sec|m|min|h|hr)\b"
-    r"|\b(?:secondly|minutely|hourly|[rt]pm|qps)\b|\b\d+\s*-?\s*(?:seconds?|minutes?)\s+(?:window|period|limit)",
+    r"(?:\b(?:per|a|each|every|in an?|within an?|last|past|within|in)|/)\s*(?:\d{1,6}\s*-?\s*)?"
+    r"(?:seconds?|secs?|minutes?|mins?)\b|\b(?:per|an?|each|every|last|/)\s*(?:hour|hr)\b|/\s*(?:\d{1,6}\s*)?(?:s|sec|m|min|h|hr)\b"
+    r"|\b(?:secondly|minutely|hourly|[rt]pm|qps)\b|\b\d{1,6}\s*-?\s*(?:seconds?|minutes?)\s+(?:window|period|limit)",
     re.I,
 )
 _HOURS = re.compile(
@@ -85,9 +86,10 @@ _PERIOD_WORDS = (
     (re.compile(r"years?|yearly|annual(?:ly)?", re.I), 365.0 * _DAY),
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-./:#]+")
-_COUNTED = re.compile(r"(\d+) ?(s|sec|seconds?|m|min|minutes?|h|hr|hours?|d|days?|weeks?|months?)$", re.I)
+_COUNTED = re.compile(r"(\d{1,6}) ?(s|sec|seconds?|m|min|minutes?|h|hr|hours?|d|days?|weeks?|months?)$", re.I)
 
 
+@lru_cache(maxsize=512)
 def words(code: str) -> str:
     """Split a code into words: `ReadRequestsPerMinute` and `READ_REQUESTS_PER_MINUTE` read alike."""
     return " ".join(_CAMEL.sub(" ", code).split())
@@ -103,17 +105,21 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
     """
     text = text[:LONGEST]
     best: float | None = None
-    for pattern in (_WAIT, _LEFT) if any(c.isdigit() for c in text) or _NUMBER_WORD.search(text) else ():
-        for found in pattern.finditer(text):
-            seconds = _one_wait(found, text, now)
-            if seconds is not None:
-                best = max(best or 0.0, seconds, 0.0)
-    if best is None and (found := _TOMORROW.search(text)) is not None:
-        own = zone_named(text[found.start() :])
+    if _DIGIT.search(text) or _NUMBER_WORD.search(text):
+        for pattern, stems in ((_WAIT, ()), (_LEFT, _LEFT_STEMS)):
+            for found in pattern.finditer(text) if not stems or any(stem in text for stem in stems) else ():
+                seconds = _one_wait(found, text, now)
+                if seconds is not None:
+                    best = max(best or 0.0, seconds, 0.0)
+    if best is None and _NIGHT.search(text) and (tomorrow := _TOMORROW.search(text)) is not None:
+        own = zone_named(text[tomorrow.start() :])
         best = round(next_midnight(now, own or zone) - now, 6)
     return best
 
 
+_DIGIT = re.compile(r"[0-9]")
+_NIGHT = re.compile(r"tomorrow|midnight|next day|00:00", re.I)
+_LEFT_STEMS = ("before", "until", "left", "remaining", "to go")
 _NUMBER_WORD = re.compile(
     r"\b(?:an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|sixty)\s+(?:second|minute|hour|day|week)", re.I
 )
@@ -148,6 +154,7 @@ def zone_named(text: str) -> tzinfo | None:
     return None
 
 
+@lru_cache(maxsize=512)
 def period_of_name(name: str) -> float | None:
     """Return the period, in seconds, that a limit's own name states (`PerDay`, `Hour`, `24hour`, `minute`), or None.
 
@@ -166,21 +173,29 @@ def period_of_name(name: str) -> float | None:
     return best
 
 
+@lru_cache(maxsize=512)
 def periods(text: str) -> tuple[bool, bool]:
     """Return whether a text names a period shorter than a day, and one of a day or longer."""
-    text = text[:LONGEST]
-    if not _PERIOD_HINT.search(text):
-        return False, False
-    text = _WAIT.sub(" ", text)  # "try again in 1 day" is a wait, not a period
-    hours = [int(one or other) for one, other in _HOURS.findall(text)]
-    short = _SHORT.search(text) is not None or any(count < 24 for count in hours)
-    return short, _LONG.search(text) is not None or any(count >= 24 for count in hours)
+    text = text[:LONGEST].lower()
+    hours: list[int] = []
+    long = False
+    if any(stem in text for stem in _LONG_STEMS) or _HOUR_STEM.search(text):
+        text = _WAIT.sub(" ", text)  # "try again in 1 day" is a wait, not a period
+        hours = [int(one or other) for one, other in _HOURS.findall(text)]
+        long = _LONG.search(text) is not None or any(count >= 24 for count in hours)
+    short = any(count < 24 for count in hours)
+    if not short and any(stem in text for stem in _SHORT_STEMS):
+        short = _SHORT.search(text) is not None
+    return short, long
 
 
-_PERIOD_HINT = re.compile(r"day|dai|tomorrow|week|month|year|annual|lifetime|[rt]p[dm]|qps|hour|\d\s*-?h|hr|min|sec|/", re.I)
+_SHORT_STEMS = ("sec", "min", "hour", "hr", "/", "pm", "qps")
+_LONG_STEMS = ("day", "dail", "week", "month", "year", "annual", "lifetime", "tomorrow", "pd", "d ")
+_HOUR_STEM = re.compile(r"\d\s?-?h")
 _QUOTA = re.compile(r"(?:^|[:.]\s|\s)(\d+ per \d+ (?:second|minute|hour|day|month|year)s?)\.?\s*$", re.I | re.A)
 
 
+@lru_cache(maxsize=512)
 def quota_in_words(text: str) -> str | None:
     """Return a quota that a text ends with, as limiters print their limits (`5 per 1 minute`), or None."""
     found = _QUOTA.search(text[-200:])

@@ -16,9 +16,12 @@ _WHAT = {
     "ambiguous": "This service refused the request and did not say clearly why.",
 }
 _PERIODS = {1: "per-second ", 60: "per-minute ", 3600: "hourly ", 86_400: "daily ", 604_800: "weekly "}
-_MONTHS = ("January", "February", "March", "April", "May", "June", "July")
-_MONTHS += ("August", "September", "October", "November", "December")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _MONTH_SECONDS = (28 * 86_400, 31 * 86_400)
+_LAST_MINUTE = datetime(9999, 12, 31, 23, 59)  # noqa: DTZ001 - the zone is put in where it is compared
 _YEAR_SECONDS = 365 * 86_400
 
 
@@ -59,7 +62,7 @@ def _when(kind: str, retry_after: float | None, retry_at: datetime | None) -> st
     if retry_at is None:
         return f"Try again in {math.ceil(retry_after / _YEAR_SECONDS):,} years."
     minute = retry_at.replace(second=0, microsecond=0)
-    if minute < retry_at:
+    if minute < retry_at < _LAST_MINUTE.replace(tzinfo=retry_at.tzinfo):
         minute += timedelta(minutes=1)
     zone = minute.tzname() or "UTC"
     return f"Try again at {minute:%H:%M} {zone} on {minute.day} {_MONTHS[minute.month - 1]} {minute.year}."

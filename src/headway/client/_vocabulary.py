@@ -7,6 +7,7 @@ refusals for a rate often mention keys, plans and permission in passing, and the
 
 import re
 from enum import Enum
+from functools import lru_cache
 
 from headway.client._prose import LONGEST, period_of_name, words
 
@@ -80,20 +81,37 @@ _TABLE = (
         r"|try again|retry|timed? ?out|read.only|deploy|upgrad(?:e|ing) in progress|be back|undergoing",
     ),
 )
-_PATTERNS = tuple((meaning, re.compile(pattern, re.I)) for meaning, pattern in _TABLE)
+# Stems, one of which is in every text that a meaning's pattern finds: looking for them is far cheaper.
+_STEMS = {
+    Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier",
+    Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
+    Meaning.RATE: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
+    " abus available automat tomorrow budget block bann",
+    Meaning.QUOTA: "quota limit resource exhaust allow allot entitle allocation",
+    Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"
+    " authenticat disabled skew billing",
+    Meaning.FORBIDDEN: "permi accessible forbidden access authori allowed bann suspended list block scope prohibit"
+    " denied insufficient country region location terms policy entitle privilege",
+    Meaning.TRANSIENT: "maintenance temporar unavailable end internal restart starting warming loading again retry"
+    " timeout timed time only deploy progress back undergoing",
+}
+_PATTERNS = tuple((kind, tuple(_STEMS[kind].split()), re.compile(pattern)) for kind, pattern in _TABLE)
 
 
+@lru_cache(maxsize=512)
 def meaning(text: str) -> Meaning | None:
     """Return what a code in words, or a sentence, says; None when it says nothing known."""
-    text = text[:LONGEST]
-    for kind, pattern in _PATTERNS:
-        if pattern.search(text):
-            return kind
+    text = text[:LONGEST].lower()
+    for kind, stems, pattern in _PATTERNS:
+        for stem in stems:
+            if stem in text:
+                if pattern.search(text):
+                    return kind
+                break
     return None
 
 
-_GENERIC = frozenset(
-    """
+_GENERIC_TEXT = """
     ratelimit ratelimited ratelimitexceeded ratelimiterror ratelimitexceedederror ratelimitederror toomanyrequests
     toomanyrequest toomanyrequestserror throttled throttling requestthrottled insufficientquota quotaexceeded
     quotaexhausted overloaded overloadederror error errors failed failure fail forbidden unauthorized
@@ -101,11 +119,12 @@ _GENERIC = frozenset(
     invalidrequest badrequest notok requesterror apierror clienterror servererror internalerror about:blank
     oauthexception true false none null httperror httpexception exception object status exceeded
     limitexceeded usagelimits global denied blocked unknown warning message notification
-    """.split()
-)
+    """
+_GENERIC = frozenset(_GENERIC_TEXT.split())
 _SHAPE = re.compile(r"[A-Za-z][\w.:/-]{2,95}", re.A)
 
 
+@lru_cache(maxsize=512)
 def names_a_limit(code: str) -> bool:
     """Whether a code says more than that there were too many requests: `activityLimitReached` does.
 
@@ -135,6 +154,7 @@ _CAMEL = re.compile(r"\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(\s+(?:[Ll]imit|[Qq]uota)
 _ORDINAL = re.compile(r"\b(primary|secondary) rate limit", re.I)
 
 
+@lru_cache(maxsize=512)
 def limit_named_in(text: str) -> str | None:
     """Return the name of a limit that a sentence uses, or None.
 

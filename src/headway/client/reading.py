@@ -28,7 +28,9 @@ from headway.client._retry_after import retry_after
 from headway.client._vocabulary import limit_named_in, names_a_limit
 from headway.client.rejection import Rejection, RejectionKind
 
-_NAMING = frozenset(["headererror", "tag", "namespaced", "reason"])  # places whose code is a name, however general its words
+_NAMING = frozenset(
+    ["headererror", "tag", "namespaced", "reason"]
+)  # places whose code is a name, however general its words
 _STATUSES = frozenset(["code", "status", "statuscode", "errorcode", "error"])
 _NEAR = 2.0  # two hints less than this many seconds apart are one hint, rounded differently
 
@@ -105,6 +107,7 @@ class _Reading:
     def rejection(self) -> Rejection | None:
         """Return the conclusions, or None when the response is no refusal."""
         said = read_body(self.body, (self.fields.get("content-type") or "").lower(), self.now)
+        said.texts = list(dict.fromkeys(said.texts))
         self._add_error_fields(said)
         json_fields = [value for value in json_in_fields(self.fields) if isinstance(value, dict | list)]
         for value in json_fields:

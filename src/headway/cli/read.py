@@ -1,0 +1,125 @@
+"""`headway read`: explain a captured refusal of any service."""
+
+import argparse
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from headway.client.captures import Capture, from_json_lines, from_text
+from headway.client.reading import read
+from headway.client.rejection import Rejection
+
+_USAGE, _UNREADABLE = 64, 65
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's parser."""
+    parser = commands.add_parser(
+        "read",
+        help="explain a captured refusal: what kind, which limit, when to try again",
+        description="Explain captured responses: the output of curl -i (or -v), a HAR file, or JSON lines.",
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="the capture; - is standard input")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a response")
+    parser.add_argument(
+        "--jsonl", action="store_true", help="the capture is JSON lines with status, headers, body, received_at, id"
+    )
+    parser.add_argument(
+        "--received-at", metavar="TIME", help="when the response arrived (ISO 8601); default: what the capture says"
+    )
+    parser.add_argument("--zone", metavar="ZONE", help="whose midnight an unexplained 'tomorrow' is, e.g. Asia/Tokyo")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command; return the exit code: 0, 64 for a bad argument, 65 for a capture that can't be read."""
+    try:
+        received_at = datetime.fromisoformat(args.received_at) if args.received_at else None
+    except ValueError:
+        return _complain(f"--received-at is a time such as 2026-08-01T12:00:00Z, not {args.received_at!r}", _USAGE)
+    if received_at is not None and received_at.tzinfo is None:
+        received_at = received_at.replace(tzinfo=UTC)
+    try:
+        zone = ZoneInfo(args.zone) if args.zone else None
+    except (ValueError, OSError, KeyError):
+        return _complain(f"--zone is a time zone such as Asia/Tokyo, not {args.zone!r}", _USAGE)
+    try:
+        raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+    except OSError as error:
+        return _complain(f"{args.file}: {error.strerror or error}", _UNREADABLE)
+    try:
+        text = raw.decode("utf-8", "replace")
+        for capture in from_json_lines(text) if args.jsonl else from_text(text):
+            arrived = received_at or capture.received_at
+            rejection = read(capture.status, capture.headers, capture.body, received_at=arrived, zone=zone)
+            print(
+                json.dumps(_as_json(capture, rejection), ensure_ascii=False) if args.json else _say(capture, rejection)
+            )
+    except ValueError as error:
+        return _complain(f"{'standard input' if args.file == '-' else args.file}: {error}", _UNREADABLE)
+    return 0
+
+
+def _complain(message: str, code: int) -> int:
+    """Say one line on standard error and return the exit code."""
+    print(f"headway read: {message}", file=sys.stderr)
+    return code
+
+
+def _as_json(capture: Capture, rejection: Rejection | None) -> dict[str, Any]:
+    """Return one response as an object of JSON; `kind` is null when it's no refusal."""
+    named = {} if capture.id is None else {"id": capture.id}
+    if rejection is None:
+        keys = ("kind", "retry_after_s", "limit", "remaining", "reset_at", "limit_name", "sentence")
+        return {**named, "status": capture.status, **dict.fromkeys(keys)}
+    return {
+        **named,
+        "status": capture.status,
+        "kind": rejection.kind.value,
+        "retry_after_s": rejection.retry_after,
+        "retry_at": _iso(rejection.retry_at),
+        "limit": rejection.limit,
+        "remaining": rejection.remaining,
+        "reset_at": _iso(rejection.reset_at),
+        "limit_name": rejection.limit_name,
+        "window_s": rejection.window,
+        "source": rejection.source,
+        "warnings": list(rejection.warnings),
+        "sentence": rejection.sentence(),
+    }
+
+
+def _say(capture: Capture, rejection: Rejection | None) -> str:
+    """Return one response in a few lines of text."""
+    title = f"{capture.id}: {capture.status}" if capture.id else str(capture.status)
+    if rejection is None:
+        return f"{title} is no refusal."
+    lines = [f"{title} {rejection.kind.value}", f"  {rejection.sentence()}"]
+    if rejection.retry_after is not None:
+        lines.append(f"  wait       {rejection.retry_after} s (from {rejection.source})")
+    else:
+        lines.append(f"  wait       not stated (kind from {rejection.source})")
+    if rejection.limit_name is not None:
+        lines.append(f"  name       {rejection.limit_name}")
+    if rejection.limit is not None or rejection.remaining is not None:
+        left = "?" if rejection.remaining is None else rejection.remaining
+        lines.append(f"  left       {left} of {'?' if rejection.limit is None else rejection.limit}")
+    if rejection.reset_at is not None:
+        lines.append(f"  resets at  {_iso(rejection.reset_at)} (the server's clock)")
+    lines.extend(f"  ignored    {warning}" for warning in rejection.warnings)
+    return "\n".join(lines)
+
+
+def _iso(at: datetime | None) -> str | None:
+    """Return an instant in ISO 8601, UTC as Z, without idle zeros."""
+    if at is None:
+        return None
+    text = at.isoformat()
+    if "." in text:
+        head, _, tail = text.partition(".")
+        digits, zone = tail[:6].rstrip("0"), tail[6:]
+        text = f"{head}.{digits}{zone}"
+    return text.removesuffix("+00:00") + "Z" if text.endswith("+00:00") else text
