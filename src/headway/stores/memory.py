@@ -105,7 +105,8 @@ class MemoryStore:
         table = self._tables.get(name)
         if table is None:
             table = self._tables[name] = Table(limit.rule)
-        table.rule = limit.rule
+        if limit.quota.count:  # a blocked limit cannot tell whether what an earlier quota left has recovered
+            table.rule = limit.rule
         return table
 
     def _write(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
@@ -114,18 +115,21 @@ class MemoryStore:
         Raises:
             StoreFull: there is no place for the new keys among them; nothing was written.
         """
-        new = [(table, key) for table, key, _ in writes if key not in table.states]
-        if new:
-            self._make_room(new, now)
+        if any(key not in table.states for table, key, _ in writes):
+            self._make_room(writes, now)
         for table, key, state in writes:
             table.states[key] = state
 
-    def _make_room(self, new: Sequence[tuple[Table, Key]], now: int) -> None:
-        for table, _ in new:
-            self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
+    def _make_room(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
+        """Give the new keys among the writes their places; what is forgotten on the way may be among the writes too."""
+        for table, key, _ in writes:
+            if key not in table.states:
+                self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
+        new = [(table, key) for table, key, _ in writes if key not in table.states]
         if self._held + len(new) > self.max_keys:
             for table in self._tables.values():
                 self._held -= table.drop_recovered(now, _LOOK_WHEN_FULL)
+            new = [(table, key) for table, key, _ in writes if key not in table.states]
             if self._held + len(new) > self.max_keys:
                 raise self._full(now)
         for table, key in new:

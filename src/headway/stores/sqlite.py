@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
+from weakref import WeakSet
 
 from headway.core.bill import settle
 from headway.core.charge import Charge
@@ -72,9 +73,11 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._owner = 0
+        self._file: tuple[int, int] | None = None
         self._until_clean = _CLEAN_EVERY
         with self._lock:
             self._connect()
+        _alive.add(self)
 
     def __reduce__(self) -> tuple[object, ...]:
         """A pickled copy opens the same file for itself."""
@@ -111,14 +114,14 @@ class SqliteStore:
             self._disconnect()
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Result], begin: str) -> _Result:
-        """Run ``work`` in one transaction; wait for other writers, open again after a fork or a vanished file."""
+        """Run ``work`` in one transaction; wait for other writers, open again after a fork or a file that was replaced."""
         give_up = time.monotonic() + _LOCK_WAIT_S
         if not self._lock.acquire(timeout=_LOCK_WAIT_S):
             raise StoreUnavailable(f"SQLite store {self.path}: no turn within {_LOCK_WAIT_S:g} s")
         try:
             while True:
                 connection = self._connection
-                if connection is None or self._owner != os.getpid():
+                if connection is None or self._owner != os.getpid() or self._file != _identity(self.path):
                     connection = self._connect()
                 try:
                     connection.execute(begin)
@@ -130,7 +133,10 @@ class SqliteStore:
                         raise
                     return result
                 except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or time.monotonic() > give_up:
+                    if not _is_busy(error):
+                        self._disconnect()  # a new connection may find the disk or the file mended
+                        raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
+                    if time.monotonic() > give_up:
                         raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
                 except sqlite3.Error as error:
                     self._disconnect()
@@ -147,6 +153,7 @@ class SqliteStore:
                 _left_to_the_parent.append(self._connection)  # closing it here would disturb the parent's
         self._connection, self._owner = None, os.getpid()
         self._connection = _open(self.path)
+        self._file = _identity(self.path)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -162,6 +169,15 @@ class SqliteStore:
 
 
 _left_to_the_parent: list[sqlite3.Connection] = []
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file the path names now; None where there is none."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  # on every decision, and Path.stat() costs twice as much
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _read(connection: sqlite3.Connection, charge: Charge, key: bytes) -> State | None:
@@ -238,3 +254,39 @@ def _is_busy(error: sqlite3.OperationalError) -> bool:
 
 def _restore(path: str, clock: Clock | None) -> SqliteStore:
     return SqliteStore(path, clock=wall_clock if clock is None else clock)
+
+
+_alive: WeakSet[SqliteStore] = WeakSet()
+_forking = threading.Lock()
+_held_for_fork: list[SqliteStore] = []
+
+
+def _before_fork() -> None:
+    """Finish what is under way and close: SQLite's own memory of its file locks must not cross a fork.
+
+    A child that inherits it believes that it holds locks it does not, and the parent's closing then takes the log away
+    under it. Both open the file again when they next decide.
+    """
+    _forking.acquire()
+    for store in list(_alive):
+        if store._lock.acquire(timeout=2 * _LOCK_WAIT_S):
+            _held_for_fork.append(store)
+            store._disconnect()
+
+
+def _after_fork_in_parent() -> None:
+    while _held_for_fork:
+        _held_for_fork.pop()._lock.release()
+    _forking.release()
+
+
+def _after_fork_in_child() -> None:
+    """Only this thread lives on, so nobody holds these locks."""
+    _held_for_fork.clear()
+    for store in list(_alive):
+        store._lock._at_fork_reinit()  # type: ignore[attr-defined]  # what the standard library's own locks do
+    _forking._at_fork_reinit()  # type: ignore[attr-defined]  # the same
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
