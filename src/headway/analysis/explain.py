@@ -14,7 +14,7 @@ WINDOWS: Final = (("1s", SECOND), ("1m", 60 * SECOND), ("1h", 3600 * SECOND), ("
 """The windows every explanation covers: name, nanoseconds."""
 
 _WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_UNITS: Final = (("d", 86_400), ("h", 3600), ("min", 60))
+_LONG_UNITS: Final = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
 _SHORT_UNITS: Final = (("s", 1), ("ms", 1000), ("µs", 1_000_000), ("ns", 1_000_000_000))
 
 
@@ -85,30 +85,30 @@ def explain_quota(quota: Quota) -> Explanation:
 
 
 def say_duration(seconds: Fraction) -> str:
-    """A duration as people say it: "10 ms", "1 min 30 s", "about 2 h 10 min 55 s".
+    """A duration as people say it: "10 ms", "1 min 40 s", "about 2 h 10 min 55 s".
 
-    Rounded to the nearest thousandth of its unit below a minute and to the second above, and then with "about".
+    Rounded to the nearest thousandth of its unit below a minute and to the nearest second above, and then with "about".
 
     Args:
         seconds: at least 0.
     """
-    if seconds >= 60:
-        rest = round(seconds)
-        text = "" if rest == seconds else "about "
-        words = []
-        for unit, size in _UNITS:
-            amount, rest = divmod(rest, size)
-            words += [f"{amount} {unit}"] if amount else []
-        return text + " ".join([*words, f"{rest} s"] if rest else words)
+    if not seconds:
+        return "0 s"
     unit, scale = next((pair for pair in _SHORT_UNITS if seconds * pair[1] >= 1), _SHORT_UNITS[-1])
-    scaled = seconds * scale
-    thousandths = round(scaled * 1000)
-    text = "" if thousandths == scaled * 1000 else "about "
-    return (
-        f"{text}{thousandths // 1000}.{thousandths % 1000:03d}".rstrip("0").rstrip(".") + f" {unit}"
-        if seconds
-        else "0 s"
-    )
+    step = Fraction(1) if seconds >= 60 else Fraction(1, 1000 * scale)
+    said = round(seconds / step) * step
+    if not said:
+        return f"less than 0.001 {unit}"
+    if said != seconds:
+        return f"about {say_duration(said)}"  # which may have reached the next unit
+    if seconds < 60:
+        whole, thousandths = divmod(int(seconds * scale * 1000), 1000)
+        return f"{whole}.{thousandths:03d}".rstrip("0").rstrip(".") + f" {unit}"
+    words, left = [], int(seconds)
+    for unit, size in _LONG_UNITS:
+        amount, left = divmod(left, size)
+        words += [f"{amount} {unit}"] if amount else []
+    return " ".join(words)
 
 
 def _number(value: Fraction | None) -> int | float | None:
