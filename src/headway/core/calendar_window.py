@@ -12,8 +12,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from headway.core.fixed_window import Window, decide_window
-from headway.core.outcome import Outcome
+from headway.core.fixed_window import Windowed
 from headway.core.quota import SECOND, Quota
 from headway.core.zone import zone_of
 
@@ -24,7 +23,7 @@ _LAST_YEAR = 9000
 
 
 @dataclass(frozen=True, slots=True)
-class CalendarWindow:
+class CalendarWindow(Windowed):
     """Up to ``burst`` units a local day, week or month; see ``Rule``.
 
     Args:
@@ -40,7 +39,7 @@ class CalendarWindow:
     unit: Literal["day", "week", "month"] = "day"
     week_start: int = 0
     count_refused: bool = False
-    _open: list[int] = field(default_factory=lambda: [0, 0], repr=False, compare=False)
+    _last: list[int] = field(default_factory=lambda: [0, 0], repr=False, compare=False)
 
     @classmethod
     def of(cls, quota: Quota, *, count_refused: bool = False) -> CalendarWindow:
@@ -53,15 +52,13 @@ class CalendarWindow:
         unit: Literal["day", "week", "month"] = quota.calendar  # type: ignore[assignment]  # checked by Quota
         return cls(quota.count, zone_of(quota.zone), unit, quota.week_start, count_refused)
 
-    def decide(self, state: Window | None, now: int, cost: int) -> tuple[Window | None, Outcome]:
-        """Admit iff used + cost ≤ count in the local period that ``now`` falls into; see ``Rule.decide``."""
-        return decide_window(
-            state, now, cost, burst=self.burst, fresh_end=self.window(now)[1], count_refused=self.count_refused
-        )
+    def fresh_end(self, now: int) -> int:
+        """See ``Windowed``."""
+        return self.window(now)[1]
 
     def window(self, now: int) -> tuple[int, int]:
         """First instant of the window that holds ``now`` and of the next one, in ns since 1970."""
-        start, end = self._open  # the window of the latest call: a benign race, both numbers are read at once
+        start, end = self._last  # the window of the latest call: a benign race, both numbers are read at once
         if start <= now < end:
             return start, end
         first = self._first_day(datetime.fromtimestamp(now // SECOND, self.zone).date())
@@ -72,20 +69,8 @@ class CalendarWindow:
         while now < start:  # a zone that repeats part of the previous day after its midnight
             first = self._first_day(first - timedelta(days=1))
             start, end = self._instant(first), start
-        self._open[:] = start, end
+        self._last[:] = start, end
         return start, end
-
-    def expires_at(self, state: Window) -> int:
-        """The window's end."""
-        return state[0]
-
-    def dump(self, state: Window) -> tuple[int, ...]:
-        """(end, used)."""
-        return tuple(state)
-
-    def load(self, numbers: tuple[int, ...]) -> Window:
-        """See ``dump``."""
-        return Window(*numbers)
 
     def _first_day(self, day: date) -> date:
         if self.unit == "month":

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.rule import CLOCK_SLACK_NS
 
-__all__ = ["FixedWindow", "Window", "decide_window"]
+__all__ = ["FixedWindow", "Window", "Windowed"]
 
 
 class Window(NamedTuple):
@@ -23,8 +24,100 @@ class Window(NamedTuple):
     used: int
 
 
+class Windowed:
+    """What fixed and calendar windows share: everything but where a window ends."""
+
+    __slots__ = ()
+
+    burst: int
+    count_refused: bool
+
+    def fresh_end(self, now: int) -> int:
+        """Where the window that a first hit at ``now`` falls into ends."""
+        raise NotImplementedError
+
+    def extends(self) -> bool:
+        """Whether an open window grows to the boundary of the current quota's (windows aligned to something do)."""
+        return True
+
+    def decide(
+        self,
+        state: Window | None,
+        now: int,
+        cost: int,
+        lease: Lease | None = None,  # a window's end is receipt enough
+    ) -> tuple[Window | None, Outcome]:
+        """Admit iff used + cost ≤ count in the window that is open at ``now``; see ``Rule.decide``."""
+        (end, used), capped = self._open(state, now)
+        remaining = max(0, self.burst - used)
+        left = end - now
+        pending = left if used else 0
+        if cost == 0:
+            return state, Admitted(remaining, pending, pending)
+        if cost <= remaining:
+            return Window(end, used + cost), Admitted(remaining - cost, left, left)
+        kept = Window(end, used) if capped else state
+        if cost > self.burst:
+            return kept, Never(self.burst, remaining, pending, pending)
+        if self.count_refused and used < self.burst:
+            return Window(end, self.burst), Refused(0, left, left, left)
+        return kept, Refused(remaining, left, left, left)
+
+    def give_back(self, state: Window | None, now: int, units: int, receipt: Receipt) -> Window | None:
+        """Take units off the window they were charged to, if it is still open; see ``Rule.give_back``."""
+        if state is None or units <= 0 or now >= state[0] or state[0] != receipt.at + receipt.outcome.reset_after:
+            return state
+        return Window(state[0], max(0, state[1] - min(units, receipt.cost)))
+
+    def take(self, state: Window | None, now: int, units: int) -> Window:
+        """Count without asking; see ``Rule.take``."""
+        (end, used), _ = self._open(state, now)
+        return Window(end, used + units)
+
+    def scaled(self, state: Window, now: int, old: Windowed) -> Window:
+        """The same share of the count in use; see ``Rule.scaled``."""
+        (_, used), _ = old._open(state, now)
+        return Window(self.fresh_end(now), -(-used * self.burst // old.burst))
+
+    def clears_after(self, state: Window | None, now: int, units: int) -> int:
+        """See ``Rule.clears_after``."""
+        (end, used), _ = self._open(state, now)
+        units -= max(0, self.burst - used)
+        if units <= 0:
+            return 0
+        while units > self.burst:
+            end, units = self.fresh_end(end), units - self.burst
+        return end - now
+
+    def expires_at(self, state: Window) -> int:
+        """The window's end."""
+        return state[0]
+
+    def dump(self, state: Window) -> tuple[int, ...]:
+        """(end, used)."""
+        return tuple(state)
+
+    def load(self, numbers: tuple[int, ...]) -> Window:
+        """See ``dump``."""
+        return Window(*numbers)
+
+    def _open(self, state: Window | None, now: int) -> tuple[Window, bool]:
+        """The window that is open at ``now``, and whether its end had to be capped.
+
+        An open window keeps its end when the quota changes (a longer aligned one extends it), except that an end which
+        the current quota cannot explain, beyond the window that is open after the slack, is capped at its own. So a
+        small step back over a boundary does not open the next window twice.
+        """
+        end = self.fresh_end(now)
+        if state is None or now >= state[0]:
+            return Window(end, 0), False
+        if state[0] > end and state[0] > self.fresh_end(now + CLOCK_SLACK_NS):
+            return Window(end, state[1]), True
+        return Window(max(state[0], end) if self.extends() else state[0], state[1]), False
+
+
 @dataclass(frozen=True, slots=True)
-class FixedWindow:
+class FixedWindow(Windowed):
     """Up to ``burst`` units a window of ``period`` ns; see ``Rule``.
 
     Args:
@@ -39,64 +132,10 @@ class FixedWindow:
     anchored: bool = False
     count_refused: bool = False
 
-    def decide(self, state: Window | None, now: int, cost: int) -> tuple[Window | None, Outcome]:
-        """Admit iff used + cost ≤ count in the window that ``now`` falls into; see ``Rule.decide``."""
-        end = now + self.period if self.anchored else (now // self.period + 1) * self.period
-        return decide_window(
-            state,
-            now,
-            cost,
-            burst=self.burst,
-            fresh_end=end,
-            aligned=not self.anchored,
-            count_refused=self.count_refused,
-        )
+    def fresh_end(self, now: int) -> int:
+        """See ``Windowed``."""
+        return now + self.period if self.anchored else (now // self.period + 1) * self.period
 
-    def expires_at(self, state: Window) -> int:
-        """The window's end."""
-        return state[0]
-
-    def dump(self, state: Window) -> tuple[int, ...]:
-        """(end, used)."""
-        return tuple(state)
-
-    def load(self, numbers: tuple[int, ...]) -> Window:
-        """See ``dump``."""
-        return Window(*numbers)
-
-
-def decide_window(
-    state: Window | None,
-    now: int,
-    cost: int,
-    *,
-    burst: int,
-    fresh_end: int,
-    aligned: bool = True,
-    count_refused: bool = False,
-) -> tuple[Window | None, Outcome]:
-    """Decide in the window that is open at ``now``, which ends at ``fresh_end`` unless an older one still runs.
-
-    An open window keeps its end when the quota changes (a longer aligned one extends it), except that an end which the
-    current quota cannot explain, more than the slack beyond ``fresh_end``, is capped there.
-    """
-    end, used, capped = fresh_end, 0, False
-    if state is not None and now < state[0]:
-        end, used = state
-        if end > fresh_end + CLOCK_SLACK_NS:
-            end, capped = fresh_end, True
-        elif aligned:
-            end = max(end, fresh_end)
-    remaining = max(0, burst - used)
-    left = end - now
-    pending = left if used else 0
-    if cost == 0:
-        return state, Admitted(remaining, pending, pending)
-    if cost <= remaining:
-        return Window(end, used + cost), Admitted(remaining - cost, left, left)
-    kept = Window(end, used) if capped else state
-    if cost > burst:
-        return kept, Never(burst, remaining, pending, pending)
-    if count_refused and used < burst:
-        return Window(end, burst), Refused(0, left, left, left)
-    return kept, Refused(remaining, left, left, left)
+    def extends(self) -> bool:
+        """See ``Windowed``."""
+        return not self.anchored

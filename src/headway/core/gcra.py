@@ -10,14 +10,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import gcd
 
+from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Outcome, Refused
-from headway.core.quota import Quota
+from headway.core.quota import MAX_RECOVERY_NS, Quota
+from headway.core.reserved import NOTHING_YET, Reserved, after_arrival, give_back, pack, unexpired, unpack
 from headway.core.rule import CLOCK_SLACK_NS
 
 __all__ = ["Gcra", "TatState"]
 
-TatState = int | tuple[int, int]
-"""The TAT: whole nanoseconds, or (ticks, ticks per nanosecond) where T is no whole number of nanoseconds."""
+TatState = int | tuple[int, ...]
+"""The TAT: whole nanoseconds; or (ticks, ticks per nanosecond) where T is no whole number of nanoseconds; or that, the
+debt in ticks, and the open reservations (see ``reserved``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,9 @@ class Gcra:
         """The most units admitted at once."""
         return self.depth // self.interval
 
-    def decide(self, state: TatState | None, now: int, cost: int) -> tuple[TatState | None, Outcome]:
+    def decide(
+        self, state: TatState | None, now: int, cost: int, lease: Lease | None = None
+    ) -> tuple[TatState | None, Outcome]:
         """Admit iff TAT ≤ now + τ (for n units: max(TAT, now) + n·T ≤ now + depth); see ``Rule.decide``."""
         start = now * self.scale
         owed, capped = self._owed(state, start)
@@ -56,33 +61,78 @@ class Gcra:
             return state, self._admitted(owed)
         wanted = owed + cost * self.interval
         if wanted <= self.depth:
-            return self._state(start + wanted), self._admitted(wanted)
-        kept = self._state(start + owed) if capped else state
+            records = self._records(state, now, owed)
+            if lease is not None:
+                records.append(Reserved(lease.token, cost * self.interval, NOTHING_YET, now + lease.ttl))
+            return self._state(start + wanted, records=records), self._admitted(wanted)
+        kept = self._state(start + owed, debt=self._debt(state)) if capped else state
         if cost * self.interval > self.depth:
-            remaining, replenish, reset = self._standing(owed)
-            return kept, Never(self.burst, remaining, replenish, reset)
+            return kept, Never(self.burst, *self._standing(owed))
         remaining, replenish, reset = self._standing(owed)
         return kept, Refused(remaining, self._up(wanted - self.depth), replenish, reset)
 
+    def give_back(self, state: TatState | None, now: int, units: int, receipt: Receipt) -> TatState | None:
+        """Move the TAT back as far as leaves the key as if the units had never been charged; see ``Rule.give_back``.
+
+        Exact for a reservation. Without one only that part is given back which time alone has not paid since.
+        """
+        if state is None or (units <= 0 and not receipt.token):
+            return state
+        start = now * self.scale
+        owed, _ = self._owed(state, start)
+        records = unexpired(self._open(state), now)
+        if receipt.token:
+            found = give_back(records, receipt.token, units, receipt.cost)
+            if found is None:
+                return state
+            back, records = found
+        else:
+            ended = (receipt.at + receipt.outcome.reset_after) * self.scale - self.scale + 1  # rounded up when told
+            unpaid = ended - max(start, ended - receipt.cost * self.interval)
+            back = min(units * self.interval, max(0, unpaid))
+            most = units * self.interval  # what the charge may have added to what later arrivals found
+            records = [record._replace(low=max(0, record.low - most)) for record in records]
+        left = owed - min(back, owed)
+        return self._state(start + left, records=records, debt=min(self._debt(state), max(0, left - self.depth)))
+
+    def take(self, state: TatState | None, now: int, units: int) -> TatState:
+        """Move the TAT on without asking; what lies beyond a full burst is remembered as debt; see ``Rule.take``."""
+        start = now * self.scale
+        owed, _ = self._owed(state, start)
+        records = self._records(state, now, owed)
+        owed = min(owed + units * self.interval, self.depth + MAX_RECOVERY_NS * self.scale)
+        return self._state(start + owed, records=records, debt=max(0, owed - self.depth))
+
+    def scaled(self, state: TatState, now: int, old: Gcra) -> TatState:
+        """The same share of the burst in use, rounded up; open reservations stay charged; see ``Rule.scaled``."""
+        owed, _ = old._owed(state, now * old.scale)
+        return self._state(now * self.scale + min(self.depth, -(-owed * self.depth // old.depth)))
+
+    def clears_after(self, state: TatState | None, now: int, units: int) -> int:
+        """See ``Rule.clears_after``."""
+        owed, _ = self._owed(state, now * self.scale)
+        return self._up(max(0, owed + units * self.interval - self.depth))
+
     def expires_at(self, state: TatState) -> int:
         """The TAT itself, rounded up: from then on the key owes nothing."""
-        return state if type(state) is int else -(-state[0] // state[1])  # type: ignore[index]
+        return state if isinstance(state, int) else -(-state[0] // state[1])
 
     def dump(self, state: TatState) -> tuple[int, ...]:
-        """(ticks, ticks per nanosecond)."""
-        return (state, 1) if type(state) is int else state  # type: ignore[return-value]
+        """(ticks, ticks per nanosecond), then debt and reservations if there are any."""
+        return (state, 1) if isinstance(state, int) else state
 
     def load(self, numbers: tuple[int, ...]) -> TatState:
         """See ``dump``; another quota's ticks are converted when they are used."""
-        ticks, scale = numbers
-        return ticks if scale == 1 else (ticks, scale)
+        return numbers[0] if len(numbers) == 2 and numbers[1] == 1 else numbers
 
     def ticks(self, state: TatState) -> int:
         """The TAT in this rule's ticks, rounded up (never in the caller's favour) when another quota wrote it."""
-        ticks, scale = (state, 1) if type(state) is int else state  # type: ignore[misc]
-        return ticks if scale == self.scale else -(-ticks * self.scale // scale)
+        ticks, scale = (state, 1) if isinstance(state, int) else state[:2]
+        return self._converted(ticks, scale)
 
-    def _state(self, ticks: int) -> TatState:
+    def _state(self, ticks: int, *, records: list[Reserved] | None = None, debt: int = 0) -> TatState:
+        if records or debt:
+            return (ticks, self.scale, debt, *pack(records or ()))
         return ticks if self.scale == 1 else (ticks, self.scale)
 
     def _owed(self, state: TatState | None, start: int) -> tuple[int, bool]:
@@ -91,8 +141,32 @@ class Gcra:
             return 0, False
         owed = self.ticks(state) - start
         if owed > self.depth + self.slack * self.scale:
-            return self.depth, True
+            honest = self.depth + self._debt(state)
+            if owed > honest + self.slack * self.scale:
+                return honest, True
         return max(owed, 0), False
+
+    def _records(self, state: TatState | None, now: int, owed: int) -> list[Reserved]:
+        """The open reservations after an arrival that found ``owed`` ticks."""
+        return after_arrival(unexpired(self._open(state), now), owed)
+
+    def _open(self, state: TatState | None) -> list[Reserved]:
+        if state is None or isinstance(state, int) or len(state) < 4:
+            return []
+        records = unpack(state[3:])
+        if state[1] == self.scale:
+            return records
+        return [
+            record._replace(charged=record.charged * self.scale // state[1], low=record.low * self.scale // state[1])
+            for record in records
+        ]
+
+    def _debt(self, state: TatState | None) -> int:
+        """Ticks beyond a full burst that were charged without asking."""
+        return 0 if state is None or isinstance(state, int) or len(state) < 3 else self._converted(state[2], state[1])
+
+    def _converted(self, ticks: int, scale: int) -> int:
+        return ticks if scale == self.scale else -(-ticks * self.scale // scale)
 
     def _up(self, ticks: int) -> int:
         return -(-ticks // self.scale)

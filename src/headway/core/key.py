@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from headway.errors import AttributeUnusable
 
-__all__ = ["Key", "encode_key", "key_part"]
+__all__ = ["Key", "encode_key", "key_part", "key_prefix"]
 
 Key = str | bytes | tuple["Key", ...]
 """A canonical value (one attribute) or the tuple of them in the order of the limit's ``by``."""
@@ -50,10 +50,16 @@ def encode_key(namespace: str, limit: str, algorithm: str, by: tuple[str, ...], 
     Layout: ``h1`` then netstring-like parts ``<tag><length>:<bytes>``: ``s`` text as UTF-8 (lone surrogates included),
     ``b`` bytes, ``t`` a tuple with the number of its parts. Every part says its length, so parts cannot run together.
     """
-    parts = [_VERSION]
-    for name in (namespace, limit, algorithm, *by):
-        _encode(name, parts)
+    parts = [key_prefix(namespace, limit, algorithm, by)]
     _encode(key, parts)
+    return b"".join(parts)
+
+
+def key_prefix(namespace: str, limit: str, algorithm: str, by: tuple[str, ...]) -> bytes:
+    """What all stored keys of one limit begin with, and no other's: the number of attributes stands before them."""
+    parts = [_VERSION]
+    for name in (namespace, limit, algorithm, by):
+        _encode(name, parts)
     return b"".join(parts)
 
 

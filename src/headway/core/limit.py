@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from headway.core.block import Block
+from headway.core.concurrency import Concurrency
 from headway.core.fixed_window import FixedWindow
 from headway.core.gcra import Gcra
-from headway.core.quota import MAX_COUNT, Quota
+from headway.core.growing_wait import GrowingWait
+from headway.core.leaky_bucket import LeakyBucketQueue
+from headway.core.quota import DAY, HOUR, MAX_COUNT, Quota, parse_duration, print_duration
 from headway.core.rule import Rule
 from headway.core.sliding_log import SlidingLog
+from headway.core.sliding_window import SlidingWindow
 from headway.errors import LimitError
 
 __all__ = ["Algorithm", "FailureMode", "Limit", "check_name"]
@@ -24,13 +28,39 @@ _TAKEN: Final = frozenset({"attributes", "cost", "deadline", "up_to", "self", "l
 
 
 class Algorithm(StrEnum):
-    """How a limit counts. The names are what policy files, ``replay`` and stored keys use."""
+    """How a limit counts. The names are what policy files and ``replay`` use."""
 
     GCRA = "gcra"
+    TOKEN_BUCKET = "token-bucket"  # noqa: S105  # the field's word, no secret
+    LEAKY_BUCKET = "leaky-bucket"
+    LEAKY_BUCKET_QUEUE = "leaky-bucket-queue"
+    MINIMUM_INTERVAL = "minimum-interval"
     FIXED_WINDOW = "fixed-window"
     ANCHORED_WINDOW = "anchored-window"
     CALENDAR_WINDOW = "calendar-window"
+    SLIDING_WINDOW = "sliding-window"
     SLIDING_LOG = "sliding-log"
+    CONCURRENCY = "concurrency"
+    GROWING_WAIT = "growing-wait"
+
+    @property
+    def stored(self) -> str:
+        """What stored keys call it: GCRA and its views are one limiter with one state."""
+        return "gcra" if self in _VIEWS_OF_GCRA else self.value
+
+
+_VIEWS_OF_GCRA: Final = frozenset(
+    {
+        Algorithm.TOKEN_BUCKET,
+        Algorithm.LEAKY_BUCKET,
+        Algorithm.LEAKY_BUCKET_QUEUE,
+        Algorithm.MINIMUM_INTERVAL,
+    }
+)
+_WINDOWS: Final = frozenset({Algorithm.FIXED_WINDOW, Algorithm.ANCHORED_WINDOW, Algorithm.CALENDAR_WINDOW})
+_TAKES_BURST: Final = frozenset({Algorithm.GCRA, *_VIEWS_OF_GCRA, Algorithm.GROWING_WAIT}) - {
+    Algorithm.MINIMUM_INTERVAL
+}
 
 
 class FailureMode(StrEnum):
@@ -68,6 +98,11 @@ class Limit:
         secret: True, or the names among ``by`` whose values leave the limiter only as a keyed hash.
         on_store_failure: what happens when the store cannot decide.
         count_refused: windows only: a request that this limit refuses counts too (up to the limit; the reset never moves).
+        shadow: evaluated and counted, never enforced: it never refuses a request nor charges another limit.
+        undelayed: leaky-bucket-queue only: units in the bucket that pass without a delay, 1 to burst.
+        longest: growing-wait only: the longest wait; text such as "1 hour", or ns.
+        forgiven_after: growing-wait only: quiet time after which all is as if unused; at least ``longest``.
+        text: what a refusal by this limit says to people instead of "Too many requests for this phone."
 
     Raises:
         LimitError: a field that cannot be right, named with what is accepted.
@@ -82,6 +117,11 @@ class Limit:
     secret: frozenset[str] = frozenset()
     on_store_failure: FailureMode = FailureMode.DENY
     count_refused: bool = False
+    shadow: bool = False
+    undelayed: int = 1
+    longest: int = HOUR
+    forgiven_after: int = DAY
+    text: str | None = None
     rule: Rule = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -95,17 +135,68 @@ class Limit:
         secret: bool | str | Iterable[str] = False,
         on_store_failure: FailureMode | str = FailureMode.DENY,
         count_refused: bool = False,
+        shadow: bool = False,
+        undelayed: int = 1,
+        longest: str | int = HOUR,
+        forgiven_after: str | int = DAY,
+        text: str | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "name", check_name("limit", name))
         put(self, "quota", quota if isinstance(quota, Quota) else Quota.parse(quota))
         put(self, "by", self._attributes("by", by))
         put(self, "algorithm", self._algorithm(algorithm))
+        if self.algorithm is Algorithm.MINIMUM_INTERVAL and self.quota.count:
+            put(self, "quota", replace(self.quota, burst=1))
         put(self, "cost", self._cost(cost))
         put(self, "secret", self._secret(secret))
         put(self, "on_store_failure", _choice(FailureMode, on_store_failure, f"limit {name!r}: on_store_failure"))
         put(self, "count_refused", self._count_refused(count_refused))
+        put(self, "shadow", bool(shadow))
+        put(self, "undelayed", self._undelayed(undelayed))
+        put(self, "longest", self._duration("longest", longest))
+        put(self, "forgiven_after", self._duration("forgiven_after", forgiven_after))
+        put(self, "text", self._text(text))
         put(self, "rule", self._rule())
+
+    @classmethod
+    def token_bucket(
+        cls, name: str, *, capacity: int, refill: str, by: str | Iterable[str] = (), **options: Any
+    ) -> Limit:
+        """A bucket of ``capacity`` tokens that ``refill`` ("10 per 30 s") fills continuously: GCRA by its other name.
+
+        Args:
+            name: see ``Limit``.
+            capacity: the most tokens, 1 to 10**12; a new bucket is full.
+            refill: a quota's text without a burst.
+            by: see ``Limit``.
+            options: the other arguments of ``Limit``.
+        """
+        return cls._view(name, capacity, refill, by, Algorithm.TOKEN_BUCKET, options)
+
+    @classmethod
+    def leaky_bucket(
+        cls, name: str, *, capacity: int, leak: str, by: str | Iterable[str] = (), **options: Any
+    ) -> Limit:
+        """A bucket that holds ``capacity`` units and leaks ``leak`` ("10 per 30 s"); what would overflow is refused.
+
+        The leaky bucket as a meter, GCRA by its other name; see ``token_bucket`` for the arguments. With
+        ``algorithm="leaky-bucket-queue"`` it is a queue: what is not the first waits for its turn.
+        """
+        algorithm = options.pop("algorithm", Algorithm.LEAKY_BUCKET)
+        return cls._view(name, capacity, leak, by, algorithm, options)
+
+    @classmethod
+    def minimum_interval(cls, name: str, interval: str, by: str | Iterable[str] = (), **options: Any) -> Limit:
+        """One unit per ``interval`` ("30 s") and never two at once: GCRA with burst 1."""
+        quota = Quota(1, parse_duration(interval))
+        return cls(name, quota, by, algorithm=Algorithm.MINIMUM_INTERVAL, **options)
+
+    @classmethod
+    def _view(
+        cls, name: str, capacity: int, pace: str, by: str | Iterable[str], algorithm: Algorithm, options: dict[str, Any]
+    ) -> Limit:
+        return cls(name, replace(Quota.parse(pace), burst=capacity), by, algorithm=algorithm, **options)
 
     def _attributes(self, option: str, names: str | Iterable[str]) -> tuple[str, ...]:
         found = (names,) if isinstance(names, str) else tuple(names)
@@ -123,17 +214,28 @@ class Limit:
         return found
 
     def _algorithm(self, algorithm: Algorithm | str | None) -> Algorithm:
-        calendar = self.quota.zone is not None
+        quota = self.quota
+        natural = (
+            Algorithm.CALENDAR_WINDOW
+            if quota.zone is not None
+            else Algorithm.CONCURRENCY
+            if quota.concurrent
+            else Algorithm.GCRA
+        )
         if algorithm is None:
-            return Algorithm.CALENDAR_WINDOW if calendar else Algorithm.GCRA
+            return natural
         chosen = _choice(Algorithm, algorithm, f"limit {self.name!r}: algorithm")
-        if calendar != (chosen is Algorithm.CALENDAR_WINDOW):
-            wanted = f"{self.quota} is a calendar quota" if calendar else "a calendar window needs a quota 'in ZONE'"
-            raise LimitError(f"limit {self.name!r}: algorithm {chosen.value!r} does not fit: {wanted}")
-        if chosen is not Algorithm.GCRA and self.quota.burst != self.quota.count:
+        if chosen is Algorithm.CALENDAR_WINDOW and quota.zone is None:
             raise LimitError(
-                f"limit {self.name!r}: {chosen.value} takes no burst (its whole count may come at once); "
-                f"drop 'burst {self.quota.burst}' or use gcra"
+                f"limit {self.name!r}: algorithm {chosen.value!r} needs a quota 'in ZONE', such as '{quota.count}/day in UTC'"
+            )
+        if natural is not Algorithm.GCRA and chosen is not natural:
+            raise LimitError(
+                f"limit {self.name!r}: the quota '{quota}' is counted by {natural.value}, not by {chosen.value}"
+            )
+        if chosen not in _TAKES_BURST and quota.burst != quota.count:
+            raise LimitError(
+                f"limit {self.name!r}: {chosen.value} takes no burst; drop 'burst {quota.burst}' or use gcra"
             )
         return chosen
 
@@ -156,27 +258,66 @@ class Limit:
         return names
 
     def _count_refused(self, count_refused: bool) -> bool:
-        windows = (Algorithm.FIXED_WINDOW, Algorithm.ANCHORED_WINDOW, Algorithm.CALENDAR_WINDOW)
-        if count_refused and self.algorithm not in windows:
+        if count_refused and self.algorithm not in _WINDOWS:
             raise LimitError(f"limit {self.name!r}: count_refused belongs to windows, not to {self.algorithm.value}")
         return bool(count_refused)
+
+    def _undelayed(self, undelayed: int) -> int:
+        if type(undelayed) is not int or not 1 <= undelayed <= max(1, self.quota.burst):
+            raise LimitError(
+                f"limit {self.name!r}: undelayed is {undelayed!r}; expected a whole number from 1 to the burst, {self.quota.burst}"
+            )
+        return undelayed
+
+    def _duration(self, option: str, value: str | int) -> int:
+        duration = parse_duration(value) if isinstance(value, str) else value
+        if type(duration) is not int or duration < 1:
+            raise LimitError(
+                f"limit {self.name!r}: {option} is {value!r}; expected a duration such as '1 hour', or ns above 0"
+            )
+        return duration
+
+    def _text(self, text: str | None) -> str | None:
+        if text is None or text.strip():
+            return text
+        raise LimitError(
+            f"limit {self.name!r}: text is {text!r}; expected a sentence such as 'Too many codes for this phone.'"
+        )
 
     def _rule(self) -> Rule:
         quota = self.quota
         if quota.count == 0:
             return Block()
-        if quota.zone is not None:
-            from headway.core.calendar_window import CalendarWindow  # loads zoneinfo, which most limits do without
-
-            return CalendarWindow.of(quota, count_refused=self.count_refused)
         match self.algorithm:
+            case Algorithm.CALENDAR_WINDOW:
+                from headway.core.calendar_window import CalendarWindow  # loads zoneinfo, which most limits do without
+
+                return CalendarWindow.of(quota, count_refused=self.count_refused)
             case Algorithm.FIXED_WINDOW | Algorithm.ANCHORED_WINDOW:
                 anchored = self.algorithm is Algorithm.ANCHORED_WINDOW
                 return FixedWindow(quota.count, quota.period_ns, anchored, self.count_refused)
+            case Algorithm.SLIDING_WINDOW:
+                return SlidingWindow(quota.count, quota.period_ns)
             case Algorithm.SLIDING_LOG:
                 return SlidingLog(quota.count, quota.period_ns)
+            case Algorithm.CONCURRENCY:
+                return Concurrency(quota.count, quota.period_ns)
+            case Algorithm.LEAKY_BUCKET_QUEUE:
+                return LeakyBucketQueue.of(quota, self.undelayed)
+            case Algorithm.GROWING_WAIT:
+                return self._growing_wait()
             case _:
                 return Gcra.of(quota)
+
+    def _growing_wait(self) -> GrowingWait:
+        first = -(-self.quota.period_ns // self.quota.count)
+        if not first <= self.longest <= self.forgiven_after:
+            raise LimitError(
+                f"limit {self.name!r}: a growing wait begins with {print_duration(first)}, so longest "
+                f"({print_duration(self.longest)}) must be at least that, and forgiven_after "
+                f"({print_duration(self.forgiven_after)}) at least longest"
+            )
+        return GrowingWait(self.quota.burst, first, self.longest, self.forgiven_after)
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)

@@ -11,7 +11,7 @@ from typing import Final
 
 from headway.errors import QuotaError
 
-__all__ = ["MAX_COUNT", "MAX_RECOVERY_NS", "SECOND", "Quota"]
+__all__ = ["MAX_COUNT", "MAX_RECOVERY_NS", "SECOND", "Quota", "parse_duration", "print_duration"]
 
 MICROSECOND: Final = 1_000
 MILLISECOND: Final = 1_000_000
@@ -71,6 +71,7 @@ class Quota:
         zone: the IANA name of a time zone; makes this a calendar quota whose windows begin at local midnight.
         calendar: "day", "week" or "month"; given exactly when ``zone`` is.
         week_start: 0 (Monday) to 6 (Sunday); only for a calendar week.
+        concurrent: the count may be held at once, each unit for at most the period ("3 at once for 60 s").
 
     Raises:
         QuotaError: a value out of range, a zone that is not known here, or ``burst · period / count`` above 100 years of 365 days.
@@ -82,6 +83,7 @@ class Quota:
     zone: str | None = None
     calendar: str | None = None
     week_start: int = 0
+    concurrent: bool = False
 
     def __post_init__(self) -> None:
         shown = f"{self.count} per {self.period_ns} ns"
@@ -106,6 +108,8 @@ class Quota:
             raise QuotaError(shown, "a count of 0 blocks everything and takes no burst")
         elif type(self.burst) is not int or not (1 <= self.burst <= MAX_COUNT or self.count == 0):
             raise QuotaError(shown, f"the burst is {self.burst!r}; expected a whole number from 1 to {MAX_COUNT}")
+        if self.concurrent and (self.burst != self.count or self.zone is not None):
+            raise QuotaError(shown, "a quota 'at once' takes neither a burst nor a zone")
         if self.zone is not None and self.burst != self.count:
             raise QuotaError(shown, "a calendar quota takes no burst: its whole count may come at once")
         if self.zone is not None:
@@ -122,7 +126,8 @@ class Quota:
         """Read a quota as people write it.
 
         ``COUNT / UNIT``, ``COUNT per [AMOUNT] UNIT``, then optionally ``burst N``, or ``in ZONE`` after one day, week
-        (``week starting sunday``) or month. Units: ms s min h day week, short, singular or plural, in any case.
+        (``week starting sunday``) or month; or ``COUNT at once [for [AMOUNT] UNIT]`` for leases of at most that long
+        (default 1 minute). Units: ms s min h day week, short, singular or plural, in any case.
 
         Raises:
             QuotaError: names the text, the place and what is accepted.
@@ -154,6 +159,8 @@ class Quota:
         return self.burst + window_ns * self.count // self.period_ns
 
     def __str__(self) -> str:
+        if self.concurrent:
+            return f"{self.count} at once for {print_duration(self.period_ns)}"
         text = f"{self.count}{_print_period(self)}"
         if self.zone is not None:
             return f"{text} in {self.zone}"
@@ -163,6 +170,28 @@ class Quota:
         return f"Quota.parse({str(self)!r})"
 
 
+def parse_duration(text: str) -> int:
+    """Nanoseconds from ``[AMOUNT] UNIT``: ``"30 s"``, ``"1h"``, ``"1.5 minutes"``, ``"day"``.
+
+    Raises:
+        QuotaError: names the text, the place and what is accepted.
+        TypeError: ``text`` is no str.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a duration is text such as '30 s' or '1 hour', not a {type(text).__name__}")
+    return _Reader(text).duration()
+
+
+def print_duration(nanoseconds: int) -> str:
+    """The reverse of ``parse_duration``, with the largest unit that divides it: ``"90 seconds"``, ``"1 hour"``."""
+    for word, unit in _PRINTED:
+        if nanoseconds % unit == 0:
+            amount = nanoseconds // unit
+            return f"{amount} {word}{'' if word == 'ms' or amount == 1 else 's'}"
+    whole, rest = divmod(nanoseconds, MILLISECOND)
+    return f"{whole}.{rest:06d}".rstrip("0") + " ms"
+
+
 def _print_period(quota: Quota) -> str:
     if quota.calendar is not None:
         start = f" starting {_WEEKDAYS[quota.week_start]}" if quota.week_start else ""
@@ -170,11 +199,7 @@ def _print_period(quota: Quota) -> str:
     for word, unit in _PRINTED:
         if quota.period_ns == unit:
             return "/s" if unit == SECOND else f"/{word}"
-    for word, unit in _PRINTED:
-        if quota.period_ns % unit == 0:
-            return f" per {quota.period_ns // unit} {word}{'' if word == 'ms' else 's'}"
-    whole, rest = divmod(quota.period_ns, MILLISECOND)
-    return f" per {whole}.{rest:06d}".rstrip("0") + " ms"
+    return f" per {print_duration(quota.period_ns)}"
 
 
 class _Reader:
@@ -210,8 +235,10 @@ class _Reader:
         if len(self.text) > _LONGEST_TEXT:
             raise self.fail(f"a quota is at most {_LONGEST_TEXT} characters long", _LONGEST_TEXT)
         count = self.count("count", "a count, a whole number from 0")
+        if self.keyword("at"):
+            return self.at_once(count)
         if not self.take(_PER):
-            raise self.fail("expected '/' or 'per' between the count and the period")
+            raise self.fail("expected '/' or 'per' between the count and the period (or 'at once')")
         period_ns, calendar, week_start, unit_at = self.period()
         burst = zone = None
         while not self.at_end():
@@ -232,8 +259,39 @@ class _Reader:
             calendar = None
         elif calendar is not None:
             period_ns = _NOMINAL[calendar]
+        return self.made(count, period_ns, burst, zone, calendar, week_start or 0)
+
+    def at_once(self, count: int) -> Quota:
+        if not self.keyword("once"):
+            raise self.fail("expected 'once' after 'at'")
+        period_ns = MINUTE
+        if self.keyword("for"):
+            period_ns = self.period()[0]
+        if not self.at_end():
+            raise self.fail("expected 'for [AMOUNT] UNIT' or the end")
+        return self.made(count, period_ns, None, None, None, 0, concurrent=True)
+
+    def duration(self) -> int:
+        duration, calendar, _, unit_at = self.period()
+        if calendar == "month":
+            raise self.fail("a month has no fixed length: say '30 days'", unit_at)
+        if not self.at_end():
+            raise self.fail("expected nothing more")
+        return duration
+
+    def made(
+        self,
+        count: int,
+        period_ns: int,
+        burst: int | None,
+        zone: str | None,
+        calendar: str | None,
+        week_start: int,
+        *,
+        concurrent: bool = False,
+    ) -> Quota:
         try:
-            return Quota(count, period_ns, burst, zone, calendar, week_start or 0)  # type: ignore[arg-type]  # None burst is replaced
+            return Quota(count, period_ns, burst, zone, calendar, week_start, concurrent)  # type: ignore[arg-type]  # None burst is replaced
         except QuotaError as error:
             problem = str(error).split(": ", 1)[1]
             raise QuotaError(self.text, f"{problem.strip()}; {_EXAMPLES}", position=0) from None
@@ -300,4 +358,10 @@ class _Reader:
         found = self.take(_ZONE)
         if not found:
             raise self.fail("expected the name of a time zone, such as UTC or Asia/Shanghai")
+        from headway.core.zone import zone_of  # loads zoneinfo, which most quotas do without
+
+        try:
+            zone_of(found[0])
+        except QuotaError as error:
+            raise QuotaError(self.text, str(error).split(": ", 1)[1], position=found.start()) from error
         return found[0]

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headway.core.clearing import clears_after
+from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.rule import CLOCK_SLACK_NS
 
@@ -24,7 +26,13 @@ class SlidingLog:
     burst: int
     period: int
 
-    def decide(self, state: Arrivals | None, now: int, cost: int) -> tuple[Arrivals | None, Outcome]:
+    def decide(
+        self,
+        state: Arrivals | None,
+        now: int,
+        cost: int,
+        lease: Lease | None = None,  # an arrival's instant is receipt enough
+    ) -> tuple[Arrivals | None, Outcome]:
         """Admit iff the units that arrived after now − period, plus cost, fit the count; see ``Rule.decide``."""
         live, capped = self._live(state, now)
         used = sum(live[1::2])
@@ -32,14 +40,38 @@ class SlidingLog:
         if cost == 0:
             return state, Admitted(remaining, *self._waits(live, now, remaining))
         if cost <= remaining:
-            # The same instant, or a small step back: one entry, never earlier than honest.
-            live = (*live[:-1], live[-1] + cost) if live and live[-2] >= now else (*live, now, cost)
+            live = _with(live, now, cost)
             return live, Admitted(remaining - cost, *self._waits(live, now, remaining - cost))
         kept = live if capped else state
         waits = self._waits(live, now, remaining)
         if cost > self.burst:
             return kept, Never(self.burst, remaining, *waits)
         return kept, Refused(remaining, self._wait_for(live, now, used + cost - self.burst), *waits)
+
+    def give_back(self, state: Arrivals | None, now: int, units: int, receipt: Receipt) -> Arrivals | None:
+        """Take units off the arrival they were charged as, if it still counts; see ``Rule.give_back``."""
+        live, _ = self._live(state, now)
+        at = receipt.at + receipt.outcome.reset_after - self.period
+        for index in range(0, len(live), 2):
+            if live[index] == at:
+                left = live[index + 1] - min(units, receipt.cost)
+                return live[:index] + ((at, left) if left > 0 else ()) + live[index + 2 :] or None
+        return state
+
+    def take(self, state: Arrivals | None, now: int, units: int) -> Arrivals:
+        """Remember an arrival without asking; see ``Rule.take``."""
+        return _with(self._live(state, now)[0], now, units)
+
+    def scaled(self, state: Arrivals, now: int, old: SlidingLog) -> Arrivals:
+        """Every arrival weighs the same share of the count; see ``Rule.scaled``."""
+        live, _ = old._live(state, now)
+        return tuple(
+            number if index % 2 == 0 else -(-number * self.burst // old.burst) for index, number in enumerate(live)
+        )
+
+    def clears_after(self, state: Arrivals | None, now: int, units: int) -> int:
+        """See ``Rule.clears_after``."""
+        return clears_after(self, state, now, units)
 
     def expires_at(self, state: Arrivals) -> int:
         """When the newest arrival stops counting."""
@@ -83,3 +115,8 @@ class SlidingLog:
             return 0, 0
         used = sum(live[1::2])
         return self._wait_for(live, now, used - self.burst + remaining + 1), live[-2] + self.period - now
+
+
+def _with(live: Arrivals, now: int, units: int) -> Arrivals:
+    """The arrivals and one more. At the same instant, or after a small step back, it joins the newest entry."""
+    return (*live[:-1], live[-1] + units) if live and live[-2] >= now else (*live, now, units)

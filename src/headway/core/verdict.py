@@ -38,7 +38,11 @@ class Verdict:
     @cached_property
     def bound(self) -> int | None:
         """Index of the binding limit: refusing, the longest wait; admitted, the fewest remaining; ties by name."""
-        known = [(index, outcome) for index, outcome in enumerate(self.outcomes) if outcome is not None]
+        known = [
+            (index, outcome)
+            for index, outcome in enumerate(self.outcomes)
+            if outcome is not None and not self.limits[index].shadow
+        ]
         if self.allowed:
             admitted = [(outcome.remaining, self.limits[index].name, index) for index, outcome in known]
             return min(admitted)[2] if admitted else None
@@ -94,8 +98,24 @@ class Verdict:
 
     @property
     def violated(self) -> tuple[Limit, ...]:
-        """The limits that refused, in the policy's order."""
-        if self.allowed:
-            return ()
+        """The enforced limits that refused, in the policy's order."""
+        return tuple(limit for limit in self._refusing() if not limit.shadow)
+
+    @property
+    def shadowed(self) -> tuple[Limit, ...]:
+        """The shadow limits that would have refused, were they enforced."""
+        return tuple(limit for limit in self._refusing() if limit.shadow)
+
+    def _refusing(self) -> tuple[Limit, ...]:
         pairs = zip(self.limits, self.outcomes, strict=True)
         return tuple(limit for limit, outcome in pairs if isinstance(outcome, Refused | Never))
+
+    @property
+    def delay(self) -> int:
+        """Ns the caller has to wait before it goes on, although it was admitted (leaky-bucket-queue)."""
+        if not self.allowed:
+            return 0
+        pairs = zip(self.limits, self.outcomes, strict=True)
+        return max(
+            (outcome.delay for limit, outcome in pairs if isinstance(outcome, Admitted) and not limit.shadow), default=0
+        )

@@ -73,7 +73,7 @@ class Decision:
         if self._verdict is None:
             plan = self._plan
             assert plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the verdict
-            outcomes = settle(plan.rules, self._states, self._costs, self._now).outcomes
+            outcomes = settle(plan.rules, self._states, self._costs, self._now, shadows=plan.shadows).outcomes
             self._verdict = Verdict(plan.limits, outcomes, self.allowed, self._now, None, tuple(self._costs))
         return self._verdict
 

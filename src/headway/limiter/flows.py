@@ -53,7 +53,7 @@ def decide(plan: Plan, keys: Sequence[Key], costs: Sequence[int], commit: bool, 
         answer = yield Advance(charges, commit)
     except StoreError as error:
         return (yield from degraded(plan, charges, costs, commit, now, error))
-    return Decision.of(Verdict(plan.limits, answer.outcomes, answer.allowed, answer.now, None, tuple(costs)))
+    return Decision.of(Verdict(plan.limits, answer.outcomes, answer.allowed, answer.now, None, answer.costs))
 
 
 def degraded(

@@ -44,6 +44,7 @@ class Plan:
         "namespace",
         "rules",
         "secret_key",
+        "shadows",
         "single",
         "takes_any_cost",
     )
@@ -54,6 +55,7 @@ class Plan:
         self.secret_key = secret_key
         self.by_name = {limit.name: limit for limit in self.limits}
         self.rules = tuple(limit.rule for limit in self.limits)
+        self.shadows = tuple(limit.shadow for limit in self.limits)
         self.takes_any_cost = all(limit.cost is None for limit in self.limits)
         for limit in self.limits:
             if limit.secret and secret_key is None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from headway.core.bill import Settlement, grant, settle
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.limit import Limit
 from headway.core.outcome import Outcome
+from headway.core.rule import State
 
-__all__ = ["Answer", "AsyncStore", "Store"]
+__all__ = ["Answer", "AsyncStore", "Store", "settled_bill"]
 
 
 class Answer(NamedTuple):
@@ -18,11 +22,13 @@ class Answer(NamedTuple):
         allowed: every charge was admitted (and, unless it was a peek, written).
         now: the store's clock when it decided, ns since 1970.
         outcomes: one per charge, in order; see ``core.bill.Settlement``.
+        costs: what was asked for in the end, one per charge; less than the charge's where that was flexible.
     """
 
     allowed: bool
     now: int
     outcomes: tuple[Outcome, ...]
+    costs: tuple[int, ...]
 
 
 class Store(Protocol):
@@ -40,6 +46,40 @@ class Store(Protocol):
 
         Raises:
             StoreError: the store could not decide; nothing was written.
+        """
+        ...
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """Give back, add to or renew charges that were made, all in one step; for each whether anything was written.
+
+        Raises:
+            StoreError: the store could not do it; nothing was written.
+        """
+        ...
+
+    def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """Bring every key of a limit from its old quota to the same share of the new one; how many keys there were.
+
+        Not for the call path: it visits every key of the limit.
+
+        Raises:
+            StoreError: the store could not do it; nothing was written.
+        """
+        ...
+
+    def clear(self, namespace: str, limit: Limit) -> int:
+        """Forget every key of a limit; how many there were. Not for the call path.
+
+        Raises:
+            StoreError: the store could not do it.
+        """
+        ...
+
+    def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """(ns until that many units have all been admitted, the store's clock); nothing is written.
+
+        Raises:
+            StoreError: the store could not say.
         """
         ...
 
@@ -63,6 +103,22 @@ class AsyncStore(Protocol):
         """See ``Store.advance``."""
         ...
 
+    async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+        ...
+
+    async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """See ``Store.requota``."""
+        ...
+
+    async def clear(self, namespace: str, limit: Limit) -> int:
+        """See ``Store.clear``."""
+        ...
+
+    async def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """See ``Store.clears_after``."""
+        ...
+
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         ...
@@ -70,3 +126,17 @@ class AsyncStore(Protocol):
     async def close(self) -> None:
         """See ``Store.close``."""
         ...
+
+
+def settled_bill(
+    charges: Sequence[Charge], states: Sequence[State | None], now: int
+) -> tuple[Settlement, tuple[int, ...]]:
+    """``core.bill`` for a store in the process: the settlement, and what was asked for in the end."""
+    rules = [charge.limit.rule for charge in charges]
+    costs = tuple(charge.cost for charge in charges)
+    shadows = [charge.limit.shadow for charge in charges]
+    flexible = [charge.flexible for charge in charges]
+    if any(flexible):
+        costs = grant(rules, states, costs, now, flexible=flexible, shadows=shadows)
+    leases = [charge.lease for charge in charges]
+    return settle(rules, states, costs, now, leases=leases, shadows=shadows), costs

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.limit import Limit
 from headway.stores.base import Answer, Store
 
 __all__ = ["ImmediateStore"]
@@ -23,6 +25,22 @@ class ImmediateStore:
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
         return self.store.advance(charges, commit=commit)
+
+    async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+        return self.store.change(changes)
+
+    async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """See ``Store.requota``."""
+        return self.store.requota(namespace, old, new)
+
+    async def clear(self, namespace: str, limit: Limit) -> int:
+        """See ``Store.clear``."""
+        return self.store.clear(namespace, limit)
+
+    async def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """See ``Store.clears_after``."""
+        return self.store.clears_after(charge)
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""

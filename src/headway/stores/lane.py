@@ -14,7 +14,8 @@ from typing import TypeAlias
 from headway.core.bill import settle
 from headway.core.gcra import Gcra
 from headway.core.key import Key
-from headway.core.rule import Rule, State
+from headway.core.limit import Limit
+from headway.core.rule import State
 from headway.stores.clock import AnchoredClock, Clock
 from headway.stores.table import Table
 
@@ -32,23 +33,26 @@ class Lane:
         lock: the store's; held during a decision.
         clock: the store's.
         tables: one per limit.
-        rules: one per limit.
+        limits: the limits.
         write: writes states, all or none; raises ``StoreFull``.
 
     Attributes:
         one: the shortest way, for a single limit of GCRA on whole nanoseconds; None for other lanes.
     """
 
-    __slots__ = ("_clock", "_lock", "_rules", "_several", "_tables", "_write", "one")
+    __slots__ = ("_clock", "_lock", "_rules", "_several", "_shadows", "_tables", "_write", "one")
 
-    def __init__(self, lock: Lock, clock: Clock, tables: Sequence[Table], rules: Sequence[Rule], write: Write) -> None:
+    def __init__(
+        self, lock: Lock, clock: Clock, tables: Sequence[Table], limits: Sequence[Limit], write: Write
+    ) -> None:
         self._lock = lock
         self._clock = clock
         self._tables = tables
-        self._rules = rules
+        self._rules = rules = [limit.rule for limit in limits]
+        self._shadows = [limit.shadow for limit in limits]
         self._write = write
         whole = [(rule.interval, rule.depth) for rule in rules if isinstance(rule, Gcra) and rule.scale == 1]
-        in_line = len(whole) == len(rules)
+        in_line = len(whole) == len(rules) and not any(self._shadows)
         self.one: OneWay | None = self._one_way(*whole[0]) if in_line and len(rules) == 1 else None
         self._several = self._several_ways(whole) if in_line else None
 
@@ -78,7 +82,7 @@ class Lane:
     ) -> tuple[bool, int, Sequence[State | None]]:
         """The long way, for everything; the lock is held."""
         states = [table.states.get(key) for table, key in zip(self._tables, keys, strict=True)]
-        settled = settle(self._rules, states, costs, now)
+        settled = settle(self._rules, states, costs, now, shadows=self._shadows)
         if commit and settled.writes:
             self._write([(self._tables[index], keys[index], new) for index, new in settled.writes], now)
         return settled.allowed, now, states

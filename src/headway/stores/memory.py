@@ -11,13 +11,13 @@ import threading
 from collections.abc import Sequence
 from weakref import WeakSet
 
-from headway.core.bill import settle
+from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import Key
 from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.errors import ConfigError, StoreFull
-from headway.stores.base import Answer
+from headway.stores.base import Answer, settled_bill
 from headway.stores.clock import AnchoredClock, Clock
 from headway.stores.lane import Lane
 from headway.stores.table import Table
@@ -71,12 +71,54 @@ class MemoryStore:
             now = self.clock()
             tables = [self._table(charge.namespace, charge.limit) for charge in charges]
             states = [table.states.get(charge.key) for table, charge in zip(tables, charges, strict=True)]
-            settled = settle(
-                [charge.limit.rule for charge in charges], states, [charge.cost for charge in charges], now
-            )
+            settled, costs = settled_bill(charges, states, now)
             if commit and settled.writes:
                 self._write([(tables[index], charges[index].key, new) for index, new in settled.writes], now)
-        return Answer(settled.allowed, now, settled.outcomes)
+        return Answer(settled.allowed, now, settled.outcomes, costs)
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+        with self._lock:
+            now = self.clock()
+            writes: list[tuple[Table, Key, State]] = []
+            written = []
+            for change in changes:
+                table = self._table(change.charge.namespace, change.charge.limit)
+                state = table.states.get(change.charge.key)
+                new = change.applied(state, now)
+                written.append(new is not state)
+                if new is not state:
+                    writes.append((table, change.charge.key, new))
+            if writes:
+                self._write(writes, now)
+        return tuple(written)
+
+    def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """See ``Store.requota``."""
+        with self._lock:
+            now = self.clock()
+            table = self._table(namespace, new)
+            for key, state in table.states.items():
+                if state is not None:
+                    table.states[key] = new.rule.scaled(state, now, old.rule)
+            return len(table.states)
+
+    def clear(self, namespace: str, limit: Limit) -> int:
+        """See ``Store.clear``."""
+        with self._lock:
+            table = self._table(namespace, limit)
+            count = len(table.states)
+            table.states.clear()
+            table.ring.clear()
+            self._held -= count
+            return count
+
+    def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """See ``Store.clears_after``."""
+        with self._lock:
+            now = self.clock()
+            state = self._table(charge.namespace, charge.limit).states.get(charge.key)
+            return charge.limit.rule.clears_after(state, now, charge.cost), now
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
@@ -98,10 +140,10 @@ class MemoryStore:
         """The way of these limits through this store, for a limiter that decides them again and again."""
         with self._lock:
             tables = [self._table(namespace, limit) for limit in limits]
-        return Lane(self._lock, self.clock, tables, [limit.rule for limit in limits], self._write)
+        return Lane(self._lock, self.clock, tables, limits, self._write)
 
     def _table(self, namespace: str, limit: Limit) -> Table:
-        name = (namespace, limit.name, limit.algorithm.value, limit.by)
+        name = (namespace, limit.name, limit.algorithm.stored, limit.by)
         table = self._tables.get(name)
         if table is None:
             table = self._tables[name] = Table(limit.rule)

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 from weakref import WeakSet
 
-from headway.core.bill import settle
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.key import key_prefix
+from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.errors import StoreUnavailable, StoreUnusable
-from headway.stores.base import Answer
+from headway.stores.base import Answer, settled_bill
 from headway.stores.clock import Clock, wall_clock
 
 __all__ = ["SCHEMA_VERSION", "SqliteStore"]
@@ -47,6 +49,8 @@ _UPSERT: Final = (
     "INSERT INTO headway_state (key, state, expires) VALUES (?, ?, ?) "
     "ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires"
 )
+_SELECT_LIMIT: Final = "SELECT key, state FROM headway_state WHERE key > ? AND key < ?"
+_DELETE_LIMIT: Final = "DELETE FROM headway_state WHERE key > ? AND key < ?"
 _DELETE: Final = "DELETE FROM headway_state WHERE key = ?"
 _CLEAN: Final = (
     "DELETE FROM headway_state WHERE key IN (SELECT key FROM headway_state WHERE expires <= ? ORDER BY expires LIMIT ?)"
@@ -90,18 +94,60 @@ class SqliteStore:
         def decide(connection: sqlite3.Connection) -> Answer:
             now = self.clock()
             states = [_read(connection, charge, key) for charge, key in zip(charges, keys, strict=True)]
-            settled = settle(
-                [charge.limit.rule for charge in charges], states, [charge.cost for charge in charges], now
-            )
-            for index, state in settled.writes if commit else ():
-                rule = charges[index].limit.rule
-                text = ":".join(map(str, rule.dump(state)))
-                connection.execute(_UPSERT, (keys[index], text, min(rule.expires_at(state), _LATEST)))
+            settled, costs = settled_bill(charges, states, now)
             if commit and settled.writes:
-                self._clean_now_and_then(connection, now)
-            return Answer(settled.allowed, now, settled.outcomes)
+                self._write(connection, [(charges[index], keys[index], new) for index, new in settled.writes], now)
+            return Answer(settled.allowed, now, settled.outcomes, costs)
 
         return self._transact(decide, "BEGIN IMMEDIATE" if commit else "BEGIN")
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+
+        def work(connection: sqlite3.Connection) -> tuple[bool, ...]:
+            now = self.clock()
+            writes = []
+            written = []
+            for change in changes:
+                key = change.charge.stored_key()
+                state = _read(connection, change.charge, key)
+                new = change.applied(state, now)
+                written.append(new is not state)
+                if new is not state:
+                    writes.append((change.charge, key, new))
+            self._write(connection, writes, now)
+            return tuple(written)
+
+        return self._transact(work, "BEGIN IMMEDIATE")
+
+    def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """See ``Store.requota``. One transaction: other writers wait for it."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            now = self.clock()
+            rows = connection.execute(_SELECT_LIMIT, _range(namespace, new)).fetchall()
+            for key, text in rows:
+                state = new.rule.load(_numbers(text))
+                scaled = None if state is None else new.rule.scaled(state, now, old.rule)
+                self._put(connection, new, key, scaled)
+            return len(rows)
+
+        return self._transact(work, "BEGIN IMMEDIATE")
+
+    def clear(self, namespace: str, limit: Limit) -> int:
+        """See ``Store.clear``."""
+        bounds = _range(namespace, limit)
+        return self._transact(lambda connection: connection.execute(_DELETE_LIMIT, bounds).rowcount, "BEGIN IMMEDIATE")
+
+    def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """See ``Store.clears_after``."""
+
+        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+            now = self.clock()
+            state = _read(connection, charge, charge.stored_key())
+            return charge.limit.rule.clears_after(state, now, charge.cost), now
+
+        return self._transact(work, "BEGIN")
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
@@ -161,11 +207,22 @@ class SqliteStore:
             self._connection.close()
             self._connection = None
 
-    def _clean_now_and_then(self, connection: sqlite3.Connection, now: int) -> None:
-        self._until_clean -= 1
+    def _write(
+        self, connection: sqlite3.Connection, writes: Sequence[tuple[Charge, bytes, State | None]], now: int
+    ) -> None:
+        for charge, key, state in writes:
+            self._put(connection, charge.limit, key, state)
+        self._until_clean -= len(writes)
         if self._until_clean <= 0:
             self._until_clean = _CLEAN_EVERY
             connection.execute(_CLEAN, (now, _CLEAN_BATCH))
+
+    def _put(self, connection: sqlite3.Connection, limit: Limit, key: bytes, state: State | None) -> None:
+        if state is None:
+            connection.execute(_DELETE, (key,))
+            return
+        text = ":".join(map(str, limit.rule.dump(state)))
+        connection.execute(_UPSERT, (key, text, min(limit.rule.expires_at(state), _LATEST)))
 
 
 _left_to_the_parent: list[sqlite3.Connection] = []
@@ -182,7 +239,17 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _read(connection: sqlite3.Connection, charge: Charge, key: bytes) -> State | None:
     row = connection.execute(_SELECT, (key,)).fetchone()
-    return None if row is None else charge.limit.rule.load(tuple(map(int, row[0].split(":"))))
+    return None if row is None else charge.limit.rule.load(_numbers(row[0]))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(":")))
+
+
+def _range(namespace: str, limit: Limit) -> tuple[bytes, bytes]:
+    """The bounds of a limit's keys: its prefix is followed by a part, whose first byte is a tag below 0xff."""
+    prefix = key_prefix(namespace, limit.name, limit.algorithm.stored, limit.by)
+    return prefix, prefix + b"\xff"
 
 
 def _open(path: Path) -> sqlite3.Connection:

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.limit import Limit
 from headway.stores.base import Answer, Store
 
 __all__ = ["ThreadedStore"]
@@ -37,6 +39,22 @@ class ThreadedStore:
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
         return await self._run(lambda: self.store.advance(charges, commit=commit))
+
+    async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+        return await self._run(lambda: self.store.change(changes))
+
+    async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """See ``Store.requota``."""
+        return await self._run(lambda: self.store.requota(namespace, old, new))
+
+    async def clear(self, namespace: str, limit: Limit) -> int:
+        """See ``Store.clear``."""
+        return await self._run(lambda: self.store.clear(namespace, limit))
+
+    async def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """See ``Store.clears_after``."""
+        return await self._run(lambda: self.store.clears_after(charge))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""

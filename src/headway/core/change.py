@@ -1,0 +1,39 @@
+"""``Change``: what is done to a charge after it was made: given back, added to, renewed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headway.core.charge import Charge
+from headway.core.concurrency import Concurrency
+from headway.core.lease import Receipt
+from headway.core.rule import State
+
+__all__ = ["Change"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One key's share in a commit, a cancellation, a refund or a renewal.
+
+    Attributes:
+        charge: the charge that was made.
+        receipt: what it was answered.
+        give_back: units to give back, at least 0; a lease ends with it, also with 0.
+        take: units to add without asking, at least 0.
+        renew: let the lease last a whole period from now (concurrency only).
+    """
+
+    charge: Charge
+    receipt: Receipt
+    give_back: int = 0
+    take: int = 0
+    renew: bool = False
+
+    def applied(self, state: State | None, now: int) -> State | None:
+        """The state after the change; the same object where there is nothing to write."""
+        rule = self.charge.limit.rule
+        if self.renew:
+            return rule.renew(state, now, self.receipt.token) if isinstance(rule, Concurrency) else state
+        new = rule.give_back(state, now, self.give_back, self.receipt)
+        return rule.take(new, now, self.take) if self.take else new

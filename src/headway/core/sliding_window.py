@@ -1,0 +1,138 @@
+"""The sliding window counter: two aligned counters, the previous one weighted by how much of it is still in view.
+
+Constant space, no burst at a boundary, at the price of assuming that the previous window's units came evenly. All
+comparisons are in whole units · ns, so nothing is rounded: admit iff
+``previous · (period − elapsed) + (current + cost) · period ≤ count · period``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from headway.core.clearing import clears_after
+from headway.core.lease import Lease, Receipt
+from headway.core.outcome import Admitted, Never, Outcome, Refused
+from headway.core.rule import CLOCK_SLACK_NS
+
+__all__ = ["Counters", "SlidingWindow"]
+
+
+class Counters(NamedTuple):
+    """The current window's end (ns since 1970) and length, and the units of it and of the one before."""
+
+    end: int
+    period: int
+    current: int
+    previous: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """About ``burst`` units in any window of ``period`` ns; see ``Rule``."""
+
+    burst: int
+    period: int
+
+    def decide(
+        self,
+        state: Counters | None,
+        now: int,
+        cost: int,
+        lease: Lease | None = None,  # the contract's
+    ) -> tuple[Counters | None, Outcome]:
+        """See the module's rule and ``Rule.decide``."""
+        seen, capped = self._seen(state, now)
+        remaining = self._fits(seen, now)
+        if cost == 0:
+            return state, Admitted(remaining, *self._waits(seen, now, remaining))
+        if cost <= remaining:
+            taken = seen._replace(current=seen.current + cost)
+            return taken, Admitted(remaining - cost, *self._waits(taken, now, remaining - cost))
+        kept = seen if capped else state
+        waits = self._waits(seen, now, remaining)
+        if cost > self.burst:
+            return kept, Never(self.burst, remaining, *waits)
+        return kept, Refused(remaining, self._wait_for(seen, now, cost), *waits)
+
+    def give_back(self, state: Counters | None, now: int, units: int, receipt: Receipt) -> Counters | None:
+        """Take units off the window they were charged to, while it is in view; see ``Rule.give_back``."""
+        if state is None:
+            return None
+        seen, _ = self._seen(state, now)
+        charged_end = (receipt.at // self.period + 1) * self.period
+        units = min(units, receipt.cost)
+        if charged_end >= seen.end:
+            return seen._replace(current=max(0, seen.current - units))
+        if charged_end == seen.end - self.period:
+            return seen._replace(previous=max(0, seen.previous - units))
+        return state
+
+    def take(self, state: Counters | None, now: int, units: int) -> Counters:
+        """Charge without asking; see ``Rule.take``."""
+        seen, _ = self._seen(state, now)
+        return seen._replace(current=seen.current + units)
+
+    def scaled(self, state: Counters, now: int, old: SlidingWindow) -> Counters:
+        """The same share of the quota in use; see ``Rule.scaled``."""
+        seen, _ = old._seen(state, now)
+        mine, _ = self._seen(None, now)
+        return mine._replace(
+            current=-(-seen.current * self.burst // old.burst), previous=-(-seen.previous * self.burst // old.burst)
+        )
+
+    def clears_after(self, state: Counters | None, now: int, units: int) -> int:
+        """See ``Rule.clears_after``."""
+        return clears_after(self, state, now, units)
+
+    def expires_at(self, state: Counters) -> int:
+        """The end of the window after the current one."""
+        return state[0] + state[1]
+
+    def dump(self, state: Counters) -> tuple[int, ...]:
+        """(end, period, current, previous)."""
+        return tuple(state)
+
+    def load(self, numbers: tuple[int, ...]) -> Counters:
+        """See ``dump``."""
+        return Counters(*numbers)
+
+    def _seen(self, state: Counters | None, now: int) -> tuple[Counters, bool]:
+        """The counters as they stand at ``now`` under this period, and whether a dishonest state was capped."""
+        end = (now // self.period + 1) * self.period
+        fresh = Counters(end, self.period, 0, 0)
+        if state is None or now >= state.end + state.period:
+            return fresh, False
+        if state.end > ((now + CLOCK_SLACK_NS) // self.period + 1) * self.period:  # a small step back is honest
+            return Counters(end, self.period, state.current + state.previous, 0), True
+        if state.period != self.period:  # the quota changed: all units in view count as if they came just now
+            live = state.current + (state.previous if now < state.end else 0)
+            return fresh._replace(current=live), False
+        if now < state.end:  # the window the state speaks of, or a small step back before it
+            return state, False
+        return fresh._replace(previous=state.current), False
+
+    def _fits(self, seen: Counters, now: int) -> int:
+        """Whole units that fit at ``now``."""
+        view = min(self.period, seen.end - now)  # how much of the previous window is still in view
+        return max(0, (self.burst * self.period - seen.previous * view) // self.period - seen.current)
+
+    def _wait_for(self, seen: Counters, now: int, cost: int) -> int:
+        """Ns until ``cost`` (at most the burst, and more than fits now) is admitted: the exact first instant."""
+        room = self.burst - cost - seen.current
+        if room >= 0 and seen.previous:
+            view = room * self.period // seen.previous  # the longest view of the previous window that leaves room
+            if view > 0 or room == 0:
+                return max(1, seen.end - view - now)
+        room = self.burst - cost  # only in the next window, where today's current is the previous
+        view = self.period if seen.current <= room else room * self.period // seen.current
+        return seen.end + self.period - view - now
+
+    def _waits(self, seen: Counters, now: int, remaining: int) -> tuple[int, int]:
+        """(replenish-after, reset-after)."""
+        if not seen.current and not seen.previous:
+            return 0, 0
+        reset = seen.end - now + (self.period if seen.current else 0)
+        if remaining >= self.burst:
+            return reset, reset
+        return self._wait_for(seen, now, remaining + 1), reset
