@@ -1,0 +1,45 @@
+"""How the whole test run treats what a machine lacks: a loud skip for people, a failure where ``CI=true``.
+
+A test that lacks a server skips with a reason that begins with "needs", such as
+``pytest.skip("needs a Redis server: start one, or set HEADWAY_REDIS_URL")``. Other skips stay skips: what cannot be
+tested as root is not a lack.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import TypeVar
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+Report = TypeVar("Report", pytest.TestReport, pytest.CollectReport)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Reasons of skipped tests are listed at the end, also with ``-q``."""
+    if "s" not in config.option.reportchars:
+        config.option.reportchars += "s"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Under ``CI=true`` a test that lacks something fails."""
+    return _judged((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a whole module."""
+    return _judged((yield))
+
+
+def _judged(report: Report) -> Report:
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    reason = reason.removeprefix("Skipped: ")
+    if reason.startswith("needs ") and os.environ.get("CI") == "true":
+        report.outcome = "failed"
+        report.longrepr = f"{reason} (CI=true: what is missing is a failure)"
+    return report
