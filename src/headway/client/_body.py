@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+from urllib.parse import parse_qsl
 
 from headway.client._limits import ShownLimit
 from headway.client._moments import number, offset
@@ -81,7 +82,7 @@ _RESETS = re.compile(
 )
 _INSTANTS = re.compile(
     r"(?:retryat|retryafterdate|retryaftertime|nextretryat|availableat|nextavailable\w*|blockeduntil|banneduntil|lockeduntil|suspendeduntil"
-    r"|throttleduntil|limiteduntil|until|nextallowed\w*|nextrequestat|resumeat|unblock(?:ed)?at|banexpires\w*|expiresat|tryagainat)"
+    r"|throttleduntil|limiteduntil|until|nextallowed\w*|nextaccess\w*|nextrequestat|resumeat|unblock(?:ed)?at|banexpires\w*|expiresat|tryagainat)"
 )
 _LIMITS = re.compile(
     r"total|(?:rate|request|requests|quota|daily|max|maximum|total)?(?:limit|quota|allowed|max|maximum|requests)(?:value|max)?|maxrequests|capacity"
@@ -90,7 +91,7 @@ _LEFTS = re.compile(
     r"(?:requests?|calls?|quota|limit|ratelimit|tokens|credits)?(?:remaining|left|available)(?:requests|calls|quota)?"
 )
 _WINDOWS = re.compile(
-    r"(?:window|period|interval|timewindow|windowsize|ratelimitperiod)(ms|s|secs?|seconds|insec(?:ond)?s)?"
+    r"(?:window|period|interval|timewindow|windowsize|ratelimitperiod)(?:in)?(ms|s|secs?|seconds|minutes|hours)?"
 )
 _UNITS = {"ms": 1e-3, "mi": 60.0, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "ho": 3600.0}
 _PLAIN = re.compile(r"[^a-z0-9]+")
@@ -134,7 +135,11 @@ def read_body(body: Any, content_type: str, now: float) -> Said:
     if text[0] == "<":
         _markup(text, said, now)
         return said
+    if "urlencoded" in content_type:
+        _Walk(said, now).root(dict(parse_qsl(text[:_LARGEST], max_num_fields=None)[:64]))
+        return said
     said.texts.append(_sentence(text[:_LARGEST]))
+    said.failed = len(text) <= _SHORT_TEXT and _COMPLAINT.match(text) is not None
     return said
 
 
@@ -276,13 +281,15 @@ class _Walk:
         """Add the limit that one object's fields show; a lone `limit` is none unless it says it is a quota's."""
         if "quota" in shown:
             shown.setdefault("limit", shown["quota"])
-        if "reset" in shown or "remaining" in shown or "quota" in shown:
+        if not shown.keys().isdisjoint(("reset", "remaining", "quota", "window")):
+            name = fields.get("name")
             limit = ShownLimit(
                 "",
                 shown.get("limit"),
                 shown.get("remaining"),
                 shown.get("reset"),
                 window=shown.get("window"),
+                name=name if isinstance(name, str) and "limit" in shown and len(name) <= 96 else None,
                 source=f"body: {shown['source']}" if "source" in shown else "",
             )
             self.said.limits.append(limit)
@@ -370,6 +377,11 @@ def _declares_failure(fields: dict[Any, Any]) -> bool:
     return 0 < len(fields) <= 3 and sentences == len(fields)
 
 
+_SHORT_TEXT = 300
+_COMPLAINT = re.compile(
+    r"\W*(?:error|rate.?limit|too many|throttl|quota|over |exceeded|you have|you've|your |limit|slow down|api |request|retry)",
+    re.I,
+)
 _TAG = re.compile(r"<[^>]{0,500}>")
 _LEAF = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,200})?>([^<>]{1,2000})</\1\s*>")
 _UNSEEN = re.compile(r"<(script|style|svg)\b.*?(?:</\1\s*>|$)", re.S | re.I)

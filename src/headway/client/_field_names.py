@@ -59,7 +59,7 @@ def field_name(name: str) -> FieldName | None:
     at = 0
     while at + 1 < len(lower):
         if lower[at] == "rate" and lower[at + 1] in ("limit", "limits", "limited"):
-            lower[at : at + 2] = ["ratelimit"]
+            lower[at : at + 2] = ["ratelimits" if lower[at + 1] == "limits" else "ratelimit"]
             wire[at : at + 2] = [f"{wire[at]}-{wire[at + 1]}"]
         at += 1
     family = next(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from headway.client._field_names import QUANTITIES, FieldName, Quantity, field_name
 from headway.client._headers import HeaderFields
 from headway.client._limits import ShownLimit
-from headway.client._moments import FAR, number, offset
+from headway.client._moments import FAR, duration, number, offset
 from headway.client._prose import period_of_name
 
 _LONGEST_NAME = 80
@@ -22,6 +22,9 @@ _PAIR = re.compile(r"([a-z]+)\s*=\s*(\d+(?:\.\d+)?)", re.A)
 _MEMBER = re.compile(r"(\d+(?:\.\d+)?)(?:\s*([:/])\s*(\d+(?:\.\d+)?))?((?:\s*;.*)?)", re.A)
 _OWN_NAME = re.compile(r';\s*name="([^"]{1,96})"')
 _OWN_WINDOW = re.compile(r";\s*(?:w|window)=(\d{1,15})", re.A)
+_QUOTA = re.compile(
+    r"(\d{1,15})[\w\s]{0,24}?\s*(?:/|\bper\b|\bin\b|\bevery\b)\s*(\d{1,6})?\s*([a-z]{1,12})\b\.?", re.I | re.A
+)
 _BELOW_ZERO = re.compile(r"-[0-9]{1,15}(?:\.[0-9]+)?")
 
 
@@ -31,6 +34,7 @@ class _Gathered:
 
     label: str
     amounts: dict[Quantity, list[ShownLimit]]
+    resets: list[float]
     remaining: int | None = None
     limit: int | None = None
     used: float | None = None
@@ -69,10 +73,13 @@ def limits_from_fields(fields: HeaderFields, now: float, warnings: list[str]) ->
         if "/" in value and (used_of := _USED_OF.findall(value)):
             shown.extend(_of(label, limit, used) for label, used, limit in used_of[:8])
             continue
+        if name.family.endswith("ratelimits"):
+            shown.extend(_in_force(value))
+            continue
         key = (name.family, name.label.lower())
         one = gathered.get(key)
         if one is None:
-            one = gathered[key] = _Gathered(name.label, {}, implied=name.quantity == "implied")
+            one = gathered[key] = _Gathered(name.label, {}, [], implied=name.quantity == "implied")
         if not _take(one, name, value, now, lower):
             warnings.append(f"{fields.spelling[lower]}: {value[:60]!r} is not understood and was ignored.")
     for one in gathered.values():
@@ -87,16 +94,17 @@ def _take(one: _Gathered, name: FieldName, value: str, now: float, source: str) 
         one.name = value
         return True
     if quantity in ("reset", "wait"):
-        seconds = _moment(value, now, name.unit or 1.0)
-        if seconds is None:
+        moments = _moments(value, now, name.unit or 1.0)
+        if not moments:
             return False
+        seconds = max(moments)
         if quantity == "wait":
             one.wait, one.source = max(seconds, 0.0), source
         elif one.reset is None:
-            one.reset, one.source = seconds, one.source or source
+            one.reset, one.resets, one.source = seconds, moments, one.source or source
         return True
     if quantity == "window":
-        one.window = offset(value, 0.0, unit=name.unit or 1.0)
+        one.window = offset(value, 0.0, unit=name.unit or 1.0) or period_of_name(value[:40])
         return one.window is not None
     amount = number(value)
     if amount is None:
@@ -135,6 +143,11 @@ def _take_written(one: _Gathered, name: FieldName, value: str, now: float, sourc
         else:
             one.limit = only.limit
         return True
+    quota = _QUOTA.fullmatch(value)
+    if quota is not None and name.quantity in ("limit", "implied"):
+        count, times, unit = quota.groups()
+        one.limit, one.window = _count(count), duration(f"{times or 1} {unit}")
+        return one.window is not None
     pairs = _PAIR.findall(value.lower()[:200])
     for word, text in pairs:
         quantity = QUANTITIES.get(word)
@@ -150,13 +163,14 @@ def _take_written(one: _Gathered, name: FieldName, value: str, now: float, sourc
     return bool(pairs) or name.quantity == "implied"
 
 
-def _moment(value: str, now: float, unit: float) -> float | None:
-    """Read a reset; of several lines joined by commas the longest."""
+def _moments(value: str, now: float, unit: float) -> list[float]:
+    """Read a reset, or several joined by commas; empty when one of them is malformed."""
     seconds = offset(value, now, unit=unit, reset=True)
-    if seconds is None and "," in value:
-        parts = [offset(part, now, unit=unit, reset=True) for part in value.split(",")[:16]]
-        return max((part for part in parts if part is not None), default=None)
-    return seconds
+    if seconds is not None or "," not in value:
+        return [] if seconds is None else [seconds]
+    parts = [offset(part, now, unit=unit, reset=True) for part in value.split(",")[:16]]
+    read = [part for part in parts if part is not None]
+    return read if len(read) == len(parts) else []
 
 
 def _members(name: FieldName, value: str) -> list[ShownLimit]:
@@ -176,7 +190,7 @@ def _members(name: FieldName, value: str) -> list[ShownLimit]:
             ShownLimit(
                 name.label,
                 _count(count),
-                window=float(second) if second else float(window.group(1)) if window else None,
+                window=_period(second or (window.group(1) if window else None)),
                 name=own_name.group(1) if own_name else None,
             )
         )
@@ -193,13 +207,23 @@ def _of(label: str, limit: str, used: str) -> ShownLimit:
     return ShownLimit(label, _count(limit), max(_count(limit) - _count(used), 0))
 
 
+def _in_force(value: str) -> Iterator[ShownLimit]:
+    """Read limits in force, as `60:error;default:organization:reason` lists them: each with the seconds it lasts."""
+    for member in value.split(",")[:16]:
+        parts = [part.strip() for part in member.split(":")]
+        seconds = number(parts[0])
+        if seconds is not None and len(parts) > 1:
+            label = next((part for part in reversed(parts[2:4]) if part), "")
+            yield ShownLimit(label, wait=seconds, source="rate-limits")
+
+
 def _put_together(one: _Gathered) -> Iterator[ShownLimit]:
     """Build the limits of one family and label: one, or one a place of its lists."""
     window = one.window
     if window is None and one.label:
         window = period_of_name(one.label)
     if one.amounts.get("limit"):
-        yield from _paired(one.amounts, window)
+        yield from _paired(one, window)
         return
     remaining, wait, source = one.remaining, one.wait, one.source
     if remaining is None and one.used is not None and one.limit is not None and one.used >= one.limit:
@@ -213,9 +237,11 @@ def _put_together(one: _Gathered) -> Iterator[ShownLimit]:
     yield ShownLimit(one.label, one.limit, remaining, one.reset, wait, window, one.name, source)
 
 
-def _paired(amounts: dict[Quantity, list[ShownLimit]], window: float | None) -> Iterator[ShownLimit]:
+def _paired(gathered: _Gathered, window: float | None) -> Iterator[ShownLimit]:
     """Pair the members of `200,2000` with those of the sibling that says what is used or left, by window or place."""
+    amounts = gathered.amounts
     limits = amounts["limit"]
+    resets = gathered.resets if len(gathered.resets) == len(limits) else [gathered.reset] * len(limits)
     for place, one in enumerate(limits):
         left = None
         for quantity in ("remaining", "used"):
@@ -226,7 +252,12 @@ def _paired(amounts: dict[Quantity, list[ShownLimit]], window: float | None) -> 
             if sibling is not None and sibling.limit is not None and one.limit is not None:
                 left = sibling.limit if quantity == "remaining" else max(one.limit - sibling.limit, 0)
                 break
-        yield replace(one, remaining=left, window=one.window or window)
+        yield replace(one, remaining=left, window=one.window or window, reset=resets[place], source=gathered.source)
+
+
+def _period(text: str | None) -> float | None:
+    """Return a window in seconds; None for none, or for nothing at all."""
+    return min(float(text), FAR) or None if text else None
 
 
 def _count(text: str) -> int:

@@ -30,11 +30,15 @@ _CLOCK = r"(\d{1,2}):(\d\d)(?::(\d\d)(?:[.,](\d{1,9})\d*)?)?"
 _ZONE = r"(?:\s*(Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d)(?:\s+UTC\b)?)?"
 HTTP_DATE = rf"(?:[a-z]{{3,9}},?\s+)?(\d{{1,2}})[ -]{_MONTH}[ -](\d{{4}}|\d{{2}})\s+{_CLOCK}{_ZONE}"
 ASCTIME = rf"(?:[a-z]{{3}}\s+)?{_MONTH}\s+(\d{{1,2}})\s+{_CLOCK}\s+(\d{{4}})"
-ISO_DATE = rf"(\d{{4}})-(\d\d)-(\d\d)(?:[T ]\s?{_CLOCK}{_ZONE})?"
+JS_DATE = rf"(?:[a-z]{{3}}\s+)?{_MONTH}\s+(\d{{1,2}})\s+(\d{{4}})\s+{_CLOCK}\s*(?:GMT)?([+-]\d{{4}})?"
+ISO_DATE = rf"(\d{{4}})-(\d\d|{_MONTH})-(\d\d)(?:[T ]\s?{_CLOCK}{_ZONE})?"
 _HTTP_DATE = re.compile(HTTP_DATE, re.I | re.A)
 _ASCTIME = re.compile(ASCTIME, re.I | re.A)
 _ISO_DATE = re.compile(ISO_DATE, re.I | re.A)
-_ANY_DATE = re.compile(f"{HTTP_DATE}|{ASCTIME}|{ISO_DATE}", re.I | re.A)
+_JS_DATE = re.compile(JS_DATE, re.I | re.A)
+DATE = f"{HTTP_DATE}|{ASCTIME}|{JS_DATE}|{ISO_DATE}"
+"""Any written date, for use inside other patterns; its groups are positional."""
+_ANY_DATE = re.compile(DATE, re.I | re.A)
 
 _COUNTS: dict[str, float] = {
     "a": 1,
@@ -69,11 +73,12 @@ _UNITS = {
     **dict.fromkeys(["w", "wk", "week"], 7 * _DAY),
 }
 _UNIT = "|".join(sorted((re.escape(unit) for unit in _UNITS), key=len, reverse=True))
-_COUNT = r"\d{1,15}(?:\.\d{1,12})?|\.\d{1,12}|" + "|".join(sorted(_COUNTS, key=len, reverse=True))
-_TERM = rf"(?:{_COUNT})[\s-]*(?:{_UNIT})(?:s|\(s\))?(?![a-z])"
+_NUMERAL = r"\d{1,15}(?:\.\d{1,12})?|\.\d{1,12}"
+_WORDED = "|".join(sorted(_COUNTS, key=len, reverse=True))
+_TERM = rf"(?:(?:{_NUMERAL})[\s-]*|\b(?:{_WORDED})[\s-]+)(?:{_UNIT})(?:s|\(s\))?(?![a-z])"
 DURATION = rf"(?<![\w.])(?:\d{{1,9}}\s*(?:-|–|to)\s*)?{_TERM}(?:(?:\s*,?\s*(?:and\s+)?|\s*:\s*){_TERM}){{0,5}}"
 _DURATION = re.compile(DURATION, re.I)
-_ONE_TERM = re.compile(rf"({_COUNT})[\s-]*({_UNIT})(?:s|\(s\))?(?![a-z])", re.I)
+_ONE_TERM = re.compile(rf"(?:({_NUMERAL})[\s-]*|\b({_WORDED})[\s-]+)({_UNIT})(?:s|\(s\))?(?![a-z])", re.I)
 _GO_TERM = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.A)
 _GO = re.compile(rf"(?:{_GO_TERM.pattern})+", re.A)
 _ISO_PERIOD = re.compile(
@@ -164,7 +169,7 @@ def duration(text: str) -> float | None:
     if _GO.fullmatch(text):
         return _total([(count, unit) for count, unit in _GO_TERM.findall(text)])
     if _DURATION.fullmatch(text):
-        return _total(_ONE_TERM.findall(text.lower()))
+        return _total([(count or word, unit) for count, word, unit in _ONE_TERM.findall(text.lower())])
     found = _ISO_PERIOD.fullmatch(text)
     if found is not None and any(found.groups()):
         weeks, days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
@@ -191,6 +196,20 @@ def next_midnight(now: float, zone: tzinfo | None) -> float:
     return datetime(start.year, start.month, start.day, tzinfo=zone).timestamp()
 
 
+def next_clock(now: float, hour: int, minute: int, zone: tzinfo | None) -> float:
+    """Return when a clock next shows a time, seconds since 1970; without a zone, the latest clock on Earth."""
+    if zone is None:
+        wanted = hour * 3600 + minute * 60
+        return max(now + (wanted - now - quarter * 900) % _DAY for quarter in _OFFSETS)
+    local = datetime.fromtimestamp(now, zone)
+    for days in (0, 1):
+        day = local.date() + timedelta(days=days)
+        at = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).timestamp()
+        if at > now:
+            return at
+    return now + _DAY
+
+
 def to_datetime(at: float, zone: tzinfo = UTC) -> datetime | None:
     """Return an instant as an aware datetime; None outside the years 1 to 9999."""
     try:
@@ -210,11 +229,12 @@ def _total(terms: list[tuple[str, str]]) -> float:
 
 def _from_iso(parts: tuple[str | None, ...]) -> float:
     """Read the groups of `ISO_DATE`."""
-    year, month, day, hour, minute, second, fraction, zone = parts
+    year, month, month_name, day, hour, minute, second, fraction, zone = parts
+    which = _MONTHS[month_name.lower()] if month_name else int(month or 0)
     if hour is None:
         # A day without a time of day: the latest midnight that starts it, in UTC−12.
-        return datetime(int(year or 0), int(month or 0), int(day or 0), 12, tzinfo=UTC).timestamp()
-    return _at(year, int(month or 0), day, hour, minute, second, fraction, zone)
+        return datetime(int(year or 0), which, int(day or 0), 12, tzinfo=UTC).timestamp()
+    return _at(year, which, day, hour, minute, second, fraction, zone)
 
 
 def _from_http(parts: tuple[str | None, ...]) -> float:
@@ -227,6 +247,12 @@ def _from_asctime(parts: tuple[str | None, ...]) -> float:
     """Read the groups of `ASCTIME`."""
     month, day, hour, minute, second, fraction, year = parts
     return _at(year, _MONTHS[(month or "").lower()], day, hour, minute, second, fraction, None)
+
+
+def _from_js(parts: tuple[str | None, ...]) -> float:
+    """Read the groups of `JS_DATE`, which is how JavaScript prints a date."""
+    month, day, year, hour, minute, second, fraction, zone = parts
+    return _at(year, _MONTHS[(month or "").lower()], day, hour, minute, second, fraction, zone)
 
 
 def _at(
@@ -253,7 +279,7 @@ def _at(
 
 
 _FORMS_BY_START = (
-    ((_HTTP_DATE, _from_http), (_ASCTIME, _from_asctime)),
+    ((_HTTP_DATE, _from_http), (_ASCTIME, _from_asctime), (_JS_DATE, _from_js)),
     ((_ISO_DATE, _from_iso), (_HTTP_DATE, _from_http)),
 )
 

@@ -10,13 +10,12 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from headway.client._moments import (
-    ASCTIME,
+    DATE,
     DURATION,
-    HTTP_DATE,
-    ISO_DATE,
     duration,
     from_number,
     instant,
+    next_clock,
     next_midnight,
 )
 
@@ -31,13 +30,13 @@ _ANNOUNCE = (
     r"|delay|pause|paused|ends?|postponed?|hold)\b"
 )
 _FILLER = (
-    r"(?:[\s:=,(\[]+(?:your|the|this|that|it|a|requests?|calls?|operations?|quota|limit|please|again|later|or|and|in|after"
+    r"(?:[\s:=,(\[]{1,4}(?:your|the|this|that|it|a|requests?|calls?|operations?|quota|limit|please|again|later|or|and|in|after"
     r"|for|until|till|at|on|by|to|least|about|around|approximately|approx\.?|roughly|another|next|within|back|is|be"
     r"|was|has|will|been|next|time|once|more|than|now|send|sending|making|temporarily|of|a|minimum|before"
     r"|from|available|up|first|~))"
 )
-_WHEN = rf"(?P<date>{HTTP_DATE}|{ASCTIME}|{ISO_DATE})|(?P<duration>{DURATION})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
-_WAIT = re.compile(rf"{_ANNOUNCE}{_FILLER}{{0,7}}?[\s:=,(\[~\"']*(?:{_WHEN})", re.I | re.A)
+_WHEN = rf"(?P<date>{DATE})|(?P<duration>{DURATION})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
+_WAIT = re.compile(rf"{_ANNOUNCE}{_FILLER}{{0,7}}?[\s:=,(\[~\"']{{0,4}}(?:{_WHEN})", re.I | re.A)
 _LEFT = re.compile(rf"(?P<duration>{DURATION})\s+(?:before|until|left|remaining|to\s+go)\b", re.I | re.A)
 _PERIOD_BEFORE = re.compile(r"(?:\bper|/|\bevery|\beach|\bin the last|\bin the past|\bwithin)\s*$", re.I)
 _TOMORROW = re.compile(
@@ -58,7 +57,7 @@ _ZONES = (
 _NAMED_ZONE = re.compile(r"\b(?:Africa|America|Asia|Atlantic|Australia|Europe|Pacific)/[A-Z]\w+(?:/[A-Z]\w+)?\b")
 
 _LONG = re.compile(
-    r"\b(?:daily|weekly|monthly|yearly|annual(?:ly)?|lifetime|today|tomorrow)\b"
+    r"\b(?:daily|weekly|monthly|yearly|annual(?:ly)?|lifetime|today|tomorrow|midnight)\b|\bat 00:00(?::00)?\b"
     r"|(?:\b(?:per|a|each|every|this|for the|current|last|past|previous|in an?|within an?|over an?)[\s-]+|/\s?)(?:1\s+)?"
     r"(?:calendar\s+|billing\s+)?(?:day|week|month|year)\b"
     r"|\b(?:day|week|month|year)[\s-]+(?:limit|quota|cap|window)\b|\b[rt]pd\b"
@@ -111,6 +110,8 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
                 seconds = _one_wait(found, text, now)
                 if seconds is not None:
                     best = max(best or 0.0, seconds, 0.0)
+    if best is None and (clock := _CLOCK_TIME.search(text)) is not None:
+        best = _until_clock(clock, text, now, zone)
     if best is None and _NIGHT.search(text) and (tomorrow := _TOMORROW.search(text)) is not None:
         own = zone_named(text[tomorrow.start() :])
         best = round(next_midnight(now, own or zone) - now, 6)
@@ -123,6 +124,24 @@ _LEFT_STEMS = ("before", "until", "left", "remaining", "to go")
 _NUMBER_WORD = re.compile(
     r"\b(?:an?|one|two|three|four|five|six|ten|fifteen|twenty|thirty|sixty)\s+(?:second|minute|hour|day|week)", re.I
 )
+
+
+_CLOCK_TIME = re.compile(
+    r"\b(?:at|until|till|resets?|after|before|by)\s+(?=\d{1,2}(?::|\s*[ap]\.?m\b))(\d{1,2})(?::([0-5]\d)(?::[0-5]\d)?)?"
+    r"\s*([ap])?(?:\.?m\b\.?)?(?![\w:])",
+    re.I | re.A,
+)
+
+
+def _until_clock(found: re.Match[str], text: str, now: float, zone: tzinfo | None) -> float | None:
+    """Return the seconds to a time of day such as `8pm (America/New_York)` or `00:00 UTC`."""
+    hour, minute, half = int(found.group(1)), int(found.group(2) or 0), (found.group(3) or "").lower()
+    if half:
+        hour = hour % 12 + (12 if half == "p" else 0)
+    if hour > 23:
+        return None
+    own = zone_named(text[found.end() : found.end() + 48])
+    return round(next_clock(now, hour, minute, own or zone) - now, 6)
 
 
 def _one_wait(found: re.Match[str], text: str, now: float) -> float | None:
@@ -190,7 +209,7 @@ def periods(text: str) -> tuple[bool, bool]:
 
 
 _SHORT_STEMS = ("sec", "min", "hour", "hr", "/", "pm", "qps")
-_LONG_STEMS = ("day", "dail", "week", "month", "year", "annual", "lifetime", "tomorrow", "pd", "d ")
+_LONG_STEMS = ("day", "dail", "week", "month", "year", "annual", "lifetime", "tomorrow", "night", "00:00", "pd", "d ")
 _HOUR_STEM = re.compile(r"\d\s?-?h")
 _QUOTA = re.compile(r"(?:^|[:.]\s|\s)(\d+ per \d+ (?:second|minute|hour|day|month|year)s?)\.?\s*$", re.I | re.A)
 

@@ -42,7 +42,7 @@ def sentence(kind: str, retry_after: float | None, retry_at: datetime | None, wi
 
 def _period(window: float | None) -> str:
     """Name a period as an adjective with a space after it; empty when it has no usual name."""
-    if window is None:
+    if window is None or window > _YEAR_SECONDS:
         return ""
     if _MONTH_SECONDS[0] <= window <= _MONTH_SECONDS[1]:
         return "monthly "

@@ -37,7 +37,7 @@ _TABLE = (
     ),
     (
         Meaning.OVERLOAD,
-        r"\bover\s?load|over capacity|at capacity|exceed\w* capacity|capacity (?:constraints?|exceeded|limit)|reduced[\s-]capacity"
+        r"\bover\s?load|over capacity|at capacity|exceed\w* capacity|capacity (?:constraints?|exceeded)|reduced[\s-]capacity"
         r"|insufficient capacity|(?:server|service|system|cluster|backend)s?(?:\s+\w+){0,3}\s+busy|server\s?busy|too busy"
         r"|(?:high|heavy|unusual|increased) (?:server )?(?:load|demand|traffic|volume)|rejected execution|queue (?:is )?full"
         r"|circuit.?break|\bmaxlag\b|\blagged\b|back\s?pressure|out of (?:memory|capacity)|load shed"
@@ -66,7 +66,7 @@ _TABLE = (
         r"|(?:api|app|access|subscription|secret)[\s-]?(?:key|token|id)|(?:invalid|missing|expired|unknown|bad|no)"
         r"(?:\s+\w+){0,2}\s+(?:key|token|credentials?|signature|user.agent|client|header|certificate)|user.?agent|refer+er"
         r"|(?:ssl|https) (?:is )?required|unregistered|unreg\b|requires? sign.?up|unauthenticated|authenticat\w+"
-        r"|\bdisabled\b|\bnot enabled\b|clock skew|request time too skewed|billing (?:has )?not",
+        r"|\bdisabled\b|\bnot enabled\b|clock skew|signature|request time too skewed|billing (?:has )?not",
     ),
     (
         Meaning.FORBIDDEN,
@@ -89,7 +89,7 @@ _STEMS = {
     " abus available automat tomorrow budget block bann",
     Meaning.QUOTA: "quota limit resource exhaust allow allot entitle allocation",
     Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"
-    " authenticat disabled skew billing",
+    " authenticat disabled skew signature billing",
     Meaning.FORBIDDEN: "permi accessible forbidden access authori allowed bann suspended list block scope prohibit"
     " denied insufficient country region location terms policy entitle privilege",
     Meaning.TRANSIENT: "maintenance temporar unavailable end internal restart starting warming loading again retry"
@@ -101,7 +101,7 @@ _PATTERNS = tuple((kind, tuple(_STEMS[kind].split()), re.compile(pattern)) for k
 @lru_cache(maxsize=512)
 def meaning(text: str) -> Meaning | None:
     """Return what a code in words, or a sentence, says; None when it says nothing known."""
-    text = text[:LONGEST].lower()
+    text = text[:LONGEST].lower().replace("_", " ")
     for kind, stems, pattern in _PATTERNS:
         for stem in stems:
             if stem in text:
@@ -136,8 +136,12 @@ def names_a_limit(code: str) -> bool:
         return False
     if code.lower() in _COUNTED:
         return True
-    in_words = words(code)
-    return meaning(in_words) in _OF_LIMITS or period_of_name(code) is not None
+    return speaks_of_a_limit(code) or period_of_name(code) is not None
+
+
+def speaks_of_a_limit(code: str) -> bool:
+    """Whether the words of a code are about a limit of any kind."""
+    return meaning(words(code)) in _OF_LIMITS
 
 
 def _is_generic(code: str) -> bool:
@@ -158,13 +162,13 @@ _ORDINAL = re.compile(r"\b(primary|secondary) rate limit", re.I)
 def limit_named_in(text: str) -> str | None:
     """Return the name of a limit that a sentence uses, or None.
 
-    It is a CamelCase word that says what is limited or stands before "limit" (`TotalRequests Limit exceeded`), or the
+    It is a CamelCase word that says what is limited, states a period, or stands before "limit" (`TotalRequests Limit exceeded`), or the
     word that tells one rate limit from another (`a secondary rate limit`).
     """
     text = text[:LONGEST]
     for found in _CAMEL.finditer(text):
         word = found.group(1)
-        if not _is_generic(word) and (found.group(2) or meaning(words(word)) is Meaning.RATE):
+        if not _is_generic(word) and (found.group(2) or period_of_name(word) or meaning(words(word)) is Meaning.RATE):
             return word
     ordinal = _ORDINAL.search(text)
     return ordinal.group(1).lower() if ordinal else None

@@ -25,7 +25,7 @@ from headway.client._moments import FAR, instant, number, offset, to_datetime
 from headway.client._prose import quota_in_words
 from headway.client._prose import wait as wait_in_words
 from headway.client._retry_after import retry_after
-from headway.client._vocabulary import limit_named_in, names_a_limit
+from headway.client._vocabulary import limit_named_in, names_a_limit, speaks_of_a_limit
 from headway.client.rejection import Rejection, RejectionKind
 
 _NAMING = frozenset(
@@ -152,7 +152,7 @@ class _Reading:
             limit=chosen.limit if chosen else None,
             remaining=chosen.remaining if chosen else None,
             reset_at=to_datetime(self.now + chosen.reset) if chosen and chosen.reset is not None else None,
-            limit_name=self._name(chosen, reasons, said),
+            limit_name=self._name(chosen, reasons, said) if kind is not RejectionKind.TRANSIENT else None,
             window=chosen.window if chosen else None,
             source=wait_source or source,
             body=self.body,
@@ -162,6 +162,9 @@ class _Reading:
     def _add_error_fields(self, said: Said) -> None:
         """Take codes from header fields that name an error, and mark the response as a failure."""
         for lower, values in self.fields.lines.items():
+            if lower.endswith(("ratelimited", "overloaded")) and values[0].lower() in ("true", "1"):
+                said.codes.append(("headerflag", lower.rpartition("-")[2]))
+                continue
             if "error" in lower and lower.rpartition("-")[2] in ("error", "errortype", "code", "type", "errorcode"):
                 code = values[0].split(":")[0].split(";")[0].strip()
                 if code and " " not in code and not code.isdigit():
@@ -260,7 +263,9 @@ class _Reading:
         for text in said.texts:
             if (quota := quota_in_words(text)) is not None:
                 return quota
-        specific = [code for place, code in said.codes if place in _NAMING or names_a_limit(code)]
+        specific = [
+            code for place, code in said.codes if (speaks_of_a_limit(code) if place in _NAMING else names_a_limit(code))
+        ]
         return specific[0] if specific else None
 
 
