@@ -41,6 +41,7 @@ class Advertised:
         reset: ns until the limit is as if unused.
         cost: units this request asked for, or None where that is not known.
         partition_key: an opaque tag of the key that was counted, or None.
+        concurrent: the quota counts what is held at once; ``window`` is then how long a unit is held at most.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Advertised:
     reset: int
     cost: int | None = None
     partition_key: bytes | None = None
+    concurrent: bool = False
 
     @property
     def offered(self) -> int:
@@ -62,7 +64,7 @@ class Advertised:
         60 units, so what small quotas show is always exact.
         """
         remaining = self.remaining or 0
-        if self.replenish is None or self.window * _SECOND < DAY or remaining <= _SMALL:
+        if self.replenish is None or self.concurrent or self.window * _SECOND < DAY:
             return remaining
         return min(remaining, max(_SMALL, self.quota * self.replenish // _SLOWEST_SPEND))
 
@@ -83,7 +85,7 @@ def advertised_quota(quota: Quota) -> tuple[int, int]:
 
 
 def advertise(verdict: Verdict, partition_keys: Sequence[bytes | None] = ()) -> tuple[Advertised, ...]:
-    """Every limit of the verdict, in the policy's order.
+    """Every limit of the verdict that is enforced, in the policy's order; shadow limits are nobody's business.
 
     Raises:
         LimitError: partition keys were given, but not one (or None) for each limit.
@@ -94,6 +96,8 @@ def advertise(verdict: Verdict, partition_keys: Sequence[bytes | None] = ()) -> 
         )
     lines = []
     for index, (limit, outcome) in enumerate(zip(verdict.limits, verdict.outcomes, strict=True)):
+        if limit.shadow:
+            continue
         quota, window = advertised_quota(limit.quota)
         lines.append(
             Advertised(
@@ -107,6 +111,7 @@ def advertise(verdict: Verdict, partition_keys: Sequence[bytes | None] = ()) -> 
                 outcome.reset_after if outcome is not None else 0,
                 verdict.costs[index] if verdict.costs else None,
                 partition_keys[index] if partition_keys else None,
+                limit.quota.concurrent,
             )
         )
     return tuple(lines)
@@ -120,5 +125,9 @@ def retry_after_seconds(verdict: Verdict) -> int | None:
     wait = verdict.retry_after
     if verdict.allowed or wait is None:
         return None
-    violated = (seconds_up(one.replenish_after) for one in verdict.outcomes if isinstance(one, Refused | Never))
+    violated = (
+        seconds_up(outcome.replenish_after)
+        for limit, outcome in zip(verdict.limits, verdict.outcomes, strict=True)
+        if isinstance(outcome, Refused | Never) and not limit.shadow
+    )
     return max(1, seconds_up(wait), *violated)

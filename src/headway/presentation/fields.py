@@ -52,8 +52,8 @@ def fields(
         return ()
     chosen = dialects if dialects is _DEFAULT else check_dialects(dialects)
     found: dict[str, str] = {}
-    if verdict.limits:
-        lines = advertise(verdict, partition_keys)
+    lines = advertise(verdict, partition_keys)
+    if lines:
         shown = _one(verdict, lines)
         if any(dialect in _LISTS for dialect in chosen):
             _write_lists(found, lines, chosen)
@@ -90,7 +90,8 @@ def expose(sent: Iterable[tuple[str, str]], existing: str | None = None) -> tupl
 def _one(verdict: Verdict, lines: Sequence[Advertised]) -> Advertised | None:
     """The limit that dialects with room for one show: the binding one, or the tightest that the store knew."""
     if verdict.bound is not None:
-        return lines[verdict.bound]
+        name = verdict.limits[verdict.bound].name
+        return next((line for line in lines if line.name == name), None)
     known = [line for line in lines if line.remaining is not None]
     return min(known, key=lambda line: (line.remaining, line.name), default=None)
 
@@ -104,6 +105,8 @@ def _write_lists(found: dict[str, str], lines: Sequence[Advertised], chosen: Seq
 
 
 def _policy(line: Advertised) -> str:
+    if line.concurrent:
+        return f'"{line.name}";q={line.count};qu="concurrent-requests"'
     burst = f";headway-burst={line.burst}" if line.burst != line.count else ""
     return f'"{line.name}";q={line.quota};w={line.window}{burst}'
 

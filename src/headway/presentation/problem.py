@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from headway.core.verdict import Verdict
 from headway.presentation.rounding import instant, milliseconds_up
@@ -15,6 +15,7 @@ __all__ = ["MEDIA_TYPE", "Problem", "problem", "status_of"]
 
 MEDIA_TYPE: Final = "application/problem+json"
 
+_Value = TypeVar("_Value")
 _REGISTRY: Final = "https://iana.org/assignments/http-problem-types#"
 _KINDS: Final = {
     429: (f"{_REGISTRY}quota-exceeded", "Quota Exceeded"),
@@ -108,23 +109,31 @@ class Problem:
             ValueError: names the member that is missing or of the wrong type.
         """
 
-        def member(name: str, kind: type | tuple[type, ...], expected: str) -> object:
+        def member(name: str, kind: type[_Value], expected: str) -> _Value:
             value = document.get(name)
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise ValueError(f"problem document: {name} is {value!r}; expected {expected}")
-            return value
+            if isinstance(value, kind) and not isinstance(value, bool):
+                return value
+            raise ValueError(f"problem document: {name} is {value!r}; expected {expected}")
 
         names = member("violated-policies", list, "an array of strings")
-        at = member("retry_at", (str, type(None)), "an RFC 3339 date-time or null")
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"problem document: violated-policies is {names!r}; expected an array of strings")
+        at = None if document.get("retry_at") is None else member("retry_at", str, "an RFC 3339 date-time or null")
+        try:
+            moment = None if at is None else datetime.fromisoformat(at)
+        except ValueError as error:
+            raise ValueError(f"problem document: retry_at is {at!r}; expected an RFC 3339 date-time") from error
+        wait = document.get("retry_after_ms")
+        limit = document.get("limit")
         return cls(
-            str(member("type", str, "a URI")),
-            str(member("title", str, "a string")),
-            int(str(member("status", int, "an HTTP status"))),
-            str(member("detail", str, "a string")),
-            tuple(str(name) for name in names),  # type: ignore[attr-defined]  # a list
-            document.get("limit"),  # type: ignore[arg-type]
-            member("retry_after_ms", (int, type(None)), "whole milliseconds or null"),  # type: ignore[arg-type]
-            datetime.fromisoformat(at) if isinstance(at, str) else None,
+            member("type", str, "a URI"),
+            member("title", str, "a string"),
+            member("status", int, "an HTTP status"),
+            member("detail", str, "a string"),
+            tuple(names),
+            None if limit is None else member("limit", str, "a limit's name or null"),
+            None if wait is None else member("retry_after_ms", int, "whole milliseconds or null"),
+            moment,
             document.get("never") is True,
         )
 

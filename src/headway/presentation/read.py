@@ -26,14 +26,16 @@ class QuotaItem:
     Attributes:
         name: the limit's; None in the drafts up to -07, which have no names.
         quota: units a window, at least 0.
-        window: whole seconds, at least 1.
+        window: whole seconds, at least 1; None where the quota counts what is held at once.
         burst: the most units at once, where it is said.
+        unit: what is counted: ``requests``, ``content-bytes`` or ``concurrent-requests``.
     """
 
     name: str | None
     quota: int
     window: int | None
     burst: int | None = None
+    unit: str = "requests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +123,15 @@ def _items(field: str, lines: dict[str, str]) -> list[Item]:
 
 
 def _quota(item: Item) -> QuotaItem:
+    unit = item.params.get("qu", "requests")
+    if not isinstance(unit, str):
+        raise ValueError(f"RateLimit-Policy: qu is {unit!r}; expected a String such as requests")
     return QuotaItem(
         _name("RateLimit-Policy", item),
         _number("RateLimit-Policy", "q", item.params.get("q")),
         _optional("RateLimit-Policy", "w", item.params.get("w"), least=1),
         _optional("RateLimit-Policy", "headway-burst", item.params.get("headway-burst")),
+        str(unit),
     )
 
 
@@ -137,7 +143,7 @@ def _limit(item: Item, remaining: str, replenish: str) -> LimitItem:
         _name("RateLimit", item),
         _number("RateLimit", remaining, item.params.get(remaining)),
         _optional("RateLimit", replenish, item.params.get(replenish)),
-        cost=_optional("RateLimit", "c", item.params.get("c")),
+        cost=_optional("RateLimit", "c", item.params.get("c")) if remaining == "a" else None,
         partition_key=tag,
     )
 

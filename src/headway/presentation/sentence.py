@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Final
 
 from headway.core.limit import Limit
@@ -66,21 +65,26 @@ def sentence(verdict: Verdict, locale: str = "en", *, zone: str | None = None) -
         return _admitted(verdict, words)
     limit, wait = verdict.limit, verdict.retry_after
     if wait is None:
-        return _never(verdict, limit, locale, words)
+        return _never(verdict, limit, words)
     said = say_wait(wait, verdict.now, zone or (limit.quota.zone if limit else None), words)
     advice = words.gettext("Try again {wait}.").format(wait=said)
     if verdict.binding is None:
         return _join(words, words.gettext("This request can't be checked right now."), advice)
-    custom = _custom(limit, locale, said)
+    custom = _custom(limit, said)
     if custom is not None:
         return custom[0] if custom[1] else _join(words, custom[0], advice)
+    return _join(words, _reason(limit, words), advice)
+
+
+def _reason(limit: Limit | None, words: Language) -> str:
     about = _subject(limit, words)
-    reason = (
-        words.gettext("Too many requests for {subject}.").format(subject=about)
-        if about
-        else words.gettext("Too many requests.")
-    )
-    return _join(words, reason, advice)
+    if limit is not None and limit.quota.concurrent:
+        if about:
+            return words.gettext("Too many requests at once for {subject}.").format(subject=about)
+        return words.gettext("Too many requests at once.")
+    if about:
+        return words.gettext("Too many requests for {subject}.").format(subject=about)
+    return words.gettext("Too many requests.")
 
 
 def _admitted(verdict: Verdict, words: Language) -> str:
@@ -91,10 +95,10 @@ def _admitted(verdict: Verdict, words: Language) -> str:
     return _join(words, words.gettext("This request is allowed."), more)
 
 
-def _never(verdict: Verdict, limit: Limit | None, locale: str, words: Language) -> str:
+def _never(verdict: Verdict, limit: Limit | None, words: Language) -> str:
     useless = words.gettext("Waiting doesn't help.")
     if verdict.blocked:
-        custom = _custom(limit, locale, "")
+        custom = _custom(limit, "")
         if custom is not None and not custom[1]:
             return custom[0]
         about = _subject(limit, words)
@@ -139,14 +143,9 @@ def _attribute(name: str, words: Language) -> str:
     return words.gettext("this {attribute}").format(attribute=name.replace("_", " ").strip() or name)
 
 
-def _custom(limit: Limit | None, locale: str, wait: str) -> tuple[str, bool] | None:
-    """(the limit's own text in the reader's language, whether it says the wait), or None where it has none."""
-    text: object = getattr(limit, "text", None)
-    if text is None or limit is None:
+def _custom(limit: Limit | None, wait: str) -> tuple[str, bool] | None:
+    """(the limit's own text, whether it says the wait), or None where it has none."""
+    if limit is None or limit.text is None:
         return None
-    if not isinstance(text, str):
-        texts = dict(text.items() if isinstance(text, Mapping) else text)  # type: ignore[call-overload]  # pairs
-        by_locale = {resolve(tag) or tag: one for tag, one in texts.items()}
-        text = by_locale.get(locale) or by_locale.get("en") or next(iter(by_locale.values()))
     values = {"wait": wait, "limit": limit.name, "count": str(limit.quota.count)}
-    return _PLACEHOLDER.sub(lambda found: values[found[1]], str(text)), "{wait}" in str(text)
+    return _PLACEHOLDER.sub(lambda found: values[found[1]], limit.text), "{wait}" in limit.text
