@@ -25,6 +25,8 @@ from typing import Any
 import httpx
 import pytest
 
+from headway import Limiter
+
 PORT = "8440"
 PATIENCE_S = 30
 EXIT_CODES = {0, 64, 65, 66, 69, 75, 77, 78}
@@ -66,7 +68,10 @@ class Reader:
         act(block, place)
 
     def close(self) -> None:
-        """End what the page has started."""
+        """End what the page has started, as the end of its reader's interpreter would."""
+        for left in self.namespace.values():
+            if isinstance(left, Limiter):
+                left.close()
         if self.service:
             self.service.stop()
 
@@ -113,6 +118,7 @@ class Reader:
         if words[:2] == ["headway", "serve"]:
             assert not self.service, f"{place}: this page runs a service already"
             self.service = Service(words, self.folder)
+            self.service.wait()
             self.service.expect(shown, place)
         elif words[0] == "curl":
             self.answered = self._asked(words[1:])
@@ -137,6 +143,7 @@ class Reader:
     def _asked(self, words: list[str]) -> str:
         if not self.service:
             self.service = Service(["headway", "serve"], self.folder)
+            self.service.wait()
         return self.service.masked(_curl([word.replace(f":{PORT}", f":{self.service.port}") for word in words]))
 
 
@@ -156,6 +163,9 @@ class Service:
             [*words, "--port", "0"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         self.port = ""
+
+    def wait(self) -> None:
+        """Wait until it says where it listens."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := re.search(r"http://127\.0\.0\.1:(\d+)", self.said)):
             self._listen(deadline)
@@ -176,7 +186,8 @@ class Service:
     def stop(self) -> None:
         """End it as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
-        assert self.process.wait(PATIENCE_S) == 0
+        self.said += self.process.communicate(timeout=PATIENCE_S)[0].decode()
+        assert self.process.returncode == 0, self.said
 
     def _listen(self, deadline: float, patience: float = PATIENCE_S) -> None:
         assert self.process.stdout
