@@ -98,6 +98,7 @@ def test_odd_lines_that_servers_write_parse(line: bytes, part: str, value: bytes
         COMBINED.replace(b"198.18.0.1 ", b""),
         COMBINED.replace(b"- - [", b"- ["),
         COMBINED.replace(b"- - [", b"["),
+        COMBINED.replace(b"- - [", b"- -["),
         COMBINED.replace(b"[25/Oct/2015:04:11:25 +0100]", b"-"),
         COMBINED.replace(b"+0100", b"CET"),
         COMBINED.replace(b" +0100", b""),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from headway.analysis.counters import Counters
 from headway.core.limit import Algorithm, Limit
 from headway.core.outcome import Admitted
 from headway.core.quota import SECOND
+from headway.errors import LimitError
 
 QUOTAS = ("5 per 60s", "1 per 60s", "7 per 60s", "3/s", "1/s", "0/s", "12 per 10s", "11/day", "3 per 7 ms")
 BURSTS = ("5 per 60s burst 1", "7 per 60s burst 3", "3/s burst 10", "100/s burst 20")
@@ -22,10 +24,12 @@ CALENDAR = ("5/day in Europe/Berlin", "3/week starting sunday in UTC", "2/month 
 def limits() -> Iterator[Limit]:
     """Every algorithm with every quota that fits it, some with a fixed cost or counting what they refuse."""
     for algorithm in Algorithm:
-        calendar = algorithm is Algorithm.CALENDAR_WINDOW
-        bursts = BURSTS if algorithm is Algorithm.GCRA else ()
-        for quota in CALENDAR if calendar else (*QUOTAS, *bursts):
-            yield Limit("a", quota, algorithm=algorithm)
+        fitting = 0
+        for quota in (*QUOTAS, *BURSTS, *CALENDAR):
+            with suppress(LimitError):
+                yield Limit("a", quota, algorithm=algorithm)
+                fitting += 1
+        assert fitting >= 3
     yield Limit("a", "7 per 60s", cost=3)
     yield Limit("a", "2 per 60s", cost=3)
     for algorithm in (Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG):
@@ -35,7 +39,7 @@ def limits() -> Iterator[Limit]:
     yield Limit("a", "5/day in UTC", count_refused=True)
 
 
-def history(limit: Limit, seed: int, length: int = 1500) -> Iterator[tuple[str, int]]:
+def history(limit: Limit, seed: int, length: int = 800) -> Iterator[tuple[str, int]]:
     """(key, time): bursts at one instant, steps of the interval and the period to the nanosecond, and long pauses."""
     chance = random.Random(seed)
     period = limit.quota.period_ns
@@ -47,25 +51,27 @@ def history(limit: Limit, seed: int, length: int = 1500) -> Iterator[tuple[str, 
             now += chance.choice([period - 1, period, period + 1, chance.randrange(3 * period)])
         if chance.random() < 0.02:
             now = (now // period + 1) * period - chance.randrange(2)
-        yield chance.choice("abbccc"), now
+        for _ in range(limit.quota.burst + 2 if chance.random() < 0.01 else 1):
+            yield chance.choice("abbccc") if chance.random() < 0.5 else "c", now
 
 
 @pytest.mark.parametrize("limit", list(limits()), ids=lambda limit: f"{limit.algorithm}-{limit.quota}")
 @pytest.mark.parametrize("tidied", [False, True])
 def test_counters_equal_the_core(limit: Limit, tidied: bool) -> None:
     """On random histories each request passes exactly when the core's rule admits it, recovered keys forgotten or not."""
-    passed = 0
-    for seed in range(4):
+    passed = refused = 0
+    for seed in range(2):
         counters = Counters(limit)
         states: dict[str, Any] = {}
         for key, now in history(limit, seed):
             states[key], outcome = limit.rule.decide(states.get(key), now, limit.cost or 1)
             assert counters.admit(key, now) == isinstance(outcome, Admitted), (key, now)
             passed += isinstance(outcome, Admitted)
+            refused += not isinstance(outcome, Admitted)
             if tidied:
                 counters.tidy(now)
         assert len(counters) == len(states) == 3
-    assert passed < 4 * 1500
+    assert refused
     assert passed or limit.rule.burst < (limit.cost or 1)
 
 
@@ -75,8 +81,8 @@ def test_histories_never_go_back() -> None:
     assert all(before <= after for before, after in pairwise(times))
 
 
-@pytest.mark.parametrize("algorithm", [name for name in Algorithm if name is not Algorithm.CALENDAR_WINDOW])
-def test_a_recovered_key_keeps_nothing_but_its_name(algorithm: Algorithm) -> None:
+@pytest.mark.parametrize("algorithm", ["gcra", "fixed-window", "anchored-window", "sliding-window", "sliding-log"])
+def test_a_recovered_key_keeps_nothing_but_its_name(algorithm: str) -> None:
     """After a tidying what recovered keys hold is let go, except GCRA's one instant, and they still count as seen."""
     counters = Counters(Limit("a", "50 per 60s", algorithm=algorithm))
     for key in range(200):

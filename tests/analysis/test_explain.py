@@ -61,6 +61,18 @@ def test_a_calendar_quota_has_no_interval() -> None:
     assert found["most_in"] == {"1s": 22, "1m": 22, "1h": 22, "1d": 22}
 
 
+def test_units_held_at_once_have_no_pace() -> None:
+    """A quota "at once" bounds what is held, so it has no interval and no most in a window."""
+    found = explained("3 at once for 30 s")
+    assert found == {
+        "emission_interval_s": None,
+        "tolerance_s": None,
+        "burst": 3,
+        "recovery_s": 30,
+        "most_in": {"1s": None, "1m": None, "1h": None, "1d": None},
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -71,12 +83,13 @@ def test_a_calendar_quota_has_no_interval() -> None:
         ("5 per 60s", "5 may come at once; after that, one more every 12 s. A spent burst is whole again after 1 min "),
         ("1 per 60s", "One may come every 1 min: never two at once"),
         ("100/s burst 1", "One may come every 10 ms: never two at once"),
+        ("3 at once for 30 s", "3 may be held at once, each for at most 30 s unless renewed."),
         ("11/day in Europe/Berlin", "11 may come in each day of Europe/Berlin, all at once if need be."),
-        ("3/week starting sunday in UTC", "The next week begins at midnight there, before Sunday;"),
-        ("3/week in UTC", "The next week begins at midnight there, before Monday;"),
+        ("3/week starting sunday in UTC", "The next week begins at midnight there, when Sunday begins;"),
+        ("3/week in UTC", "The next week begins at midnight there, when Monday begins;"),
         (
             "3/month in UTC",
-            "before the first of the month; what is left of the old one is lost. Around that moment up to 6",
+            "when the first of the month begins; what is left of the old one is lost. Around that moment up to 6",
         ),
     ],
 )

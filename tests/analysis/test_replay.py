@@ -234,6 +234,13 @@ def test_the_last_line_needs_no_end() -> None:
     assert replay(io.BytesIO(log.replace(b"\n", b"\r\n")), "1/s").requests == 2
 
 
+@pytest.mark.parametrize(("quota", "algorithm"), [("3 at once", None), ("3 per 60s", "concurrency")])
+def test_requests_at_once_cannot_be_replayed(quota: str, algorithm: str | None) -> None:
+    """A log does not say when a request ended, so a limit on concurrency is an error and not a guess."""
+    with pytest.raises(ValueError, match="does not say when a request ended"):
+        replay(stream([line(0)]), quota, algorithm)
+
+
 @pytest.mark.parametrize("name", ["ip", "", "user_or_", "user_or_ip", "address,user"])
 def test_an_unknown_field_is_named_with_those_that_exist(name: str) -> None:
     """The error says which name is wrong and which are accepted."""
@@ -250,17 +257,30 @@ def test_progress_tells_the_lines_so_far() -> None:
     assert told[-1] == 20_000
 
 
+def peak(log: io.BytesIO, quota: str, algorithm: str) -> int:
+    """The most bytes that a replay holds at once."""
+    tracemalloc.start()
+    try:
+        replay(log, quota, algorithm)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
 @pytest.mark.parametrize("algorithm", ["gcra", "fixed-window", "anchored-window", "sliding-log"])
 def test_memory_grows_with_the_keys_and_not_with_the_lines(algorithm: str) -> None:
-    """Four times the lines of as many keys take no more memory."""
+    """Three times the lines of as many keys take no more memory."""
 
-    def peak(lines: int) -> int:
-        log = stream(line(at // 40, f"192.0.2.{at % 200}") for at in range(lines))
-        tracemalloc.start()
-        try:
-            assert replay(log, "5 per 60s", algorithm).keys == 200
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
+    def log(lines: int) -> io.BytesIO:
+        return stream(line(at // 40, f"192.0.2.{at % 200}") for at in range(lines))
 
-    assert peak(60_000) < peak(15_000) * 1.2
+    assert peak(log(30_000), "5 per 60s", algorithm) < peak(log(10_000), "5 per 60s", algorithm) * 1.2
+
+
+def test_what_recovered_keys_did_is_forgotten() -> None:
+    """A sliding log of a thousand arrivals a key is let go when the key has recovered, while the replay goes on."""
+
+    def log(keys: int) -> io.BytesIO:
+        return stream(line(86_400 * key + at, f"192.0.2.{key}") for key in range(keys) for at in range(1000))
+
+    assert peak(log(40), "1000 per hour", "sliding-log") < peak(log(10), "1000 per hour", "sliding-log") * 1.2

@@ -62,6 +62,7 @@ def test_a_quota_need_not_be_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("0/s", "blocks everything"),
         ("11/day in America/Los_Angeles", "recovery            when the next day begins in America/Los_Angeles"),
+        ("3 at once", "most in any day     no bound"),
         ("3/s", "emission interval   about 333.333 ms"),
     ],
 )

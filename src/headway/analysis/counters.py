@@ -65,7 +65,7 @@ class Counters:
 def _admit_and_expiry(limit: Limit, states: _States) -> tuple[_Admit, _Expiry | None]:
     """How to decide, and when a state may be forgotten: None where forgetting would free nothing."""
     rule, cost = limit.rule, limit.cost or 1
-    if cost == 1 and not limit.count_refused:
+    if cost == 1:  # then `count_refused` has nothing to count: a request is refused only where the count is used up
         match rule:
             case Gcra():
                 return _gcra(rule, states), None

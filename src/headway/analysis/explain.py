@@ -24,12 +24,15 @@ class Explanation:
 
     Attributes:
         quota: the quota.
-        emission_interval: T = period / count; None where units do not come back one by one: a calendar quota, a count of 0.
+        emission_interval: T = period / count; None where units do not come back one by one: a calendar quota, units
+            held at once, a count of 0.
         tolerance: τ = (burst − 1) · T; None where T is.
         burst: the most units admitted at once.
         recovery: burst · T, until a spent burst is there again; for a calendar quota the nominal length of its window
-            (a day 24 hours, a month 30 days); None for a count of 0.
-        most_in: (name, units) for each of ``WINDOWS``: the most units in any closed window of that length.
+            (a day 24 hours, a month 30 days), for units held at once the longest that one can be held without renewal;
+            None for a count of 0.
+        most_in: (name, units) for each of ``WINDOWS``: the most units in any closed window of that length; None where
+            units are held at once, because that depends on how soon they are given back.
     """
 
     quota: Quota
@@ -37,7 +40,7 @@ class Explanation:
     tolerance: Fraction | None
     burst: int
     recovery: Fraction | None
-    most_in: tuple[tuple[str, int], ...]
+    most_in: tuple[tuple[str, int | None], ...]
 
     def as_json(self) -> dict[str, object]:
         """The same for ``json.dumps``: whole numbers as int, others as the nearest double."""
@@ -54,16 +57,20 @@ class Explanation:
         quota = self.quota
         if quota.count == 0:
             return "It blocks everything: no wait helps."
+        if quota.concurrent:
+            return (
+                f"{quota.count} may be held at once, each for at most {say_duration(self.recovery)} unless renewed. How many pass in "
+                "a while depends on how soon they are given back."
+            )
         if quota.zone is not None:
-            begins = {"day": "at midnight there", "month": "at midnight there, before the first of the month"}.get(
-                quota.calendar or "", f"at midnight there, before {_WEEKDAYS[quota.week_start]}"
+            begins = {"day": "at midnight there", "month": "at midnight there, when the first of the month begins"}.get(
+                quota.calendar or "", f"at midnight there, when {_WEEKDAYS[quota.week_start]} begins"
             )
             return (
                 f"{quota.count} may come in each {quota.calendar} of {quota.zone}, all at once if need be. The next "
                 f"{quota.calendar} begins {begins}; what is left of the old one is lost. Around that moment up to "
                 f"{2 * quota.count} can come."
             )
-        assert self.emission_interval is not None and self.recovery is not None  # noqa: S101  # None only above
         interval, recovery = say_duration(self.emission_interval), say_duration(self.recovery)
         if quota.burst == 1:
             return f"One may come every {interval}: never two at once, and one that comes sooner is refused."
@@ -75,23 +82,27 @@ class Explanation:
 
 def explain_quota(quota: Quota) -> Explanation:
     """What ``quota`` admits; see ``Explanation``."""
-    most_in = tuple((name, quota.most_in(window)) for name, window in WINDOWS)
+    most_in: tuple[tuple[str, int | None], ...] = tuple((name, quota.most_in(window)) for name, window in WINDOWS)
     if quota.count == 0:
         return Explanation(quota, None, None, 0, None, most_in)
-    if quota.zone is not None:
+    if quota.concurrent:
+        most_in = tuple((name, None) for name, _ in WINDOWS)
+    if quota.concurrent or quota.zone is not None:
         return Explanation(quota, None, None, quota.burst, Fraction(quota.period_ns, SECOND), most_in)
     interval = Fraction(quota.period_ns, quota.count * SECOND)
     return Explanation(quota, interval, (quota.burst - 1) * interval, quota.burst, quota.burst * interval, most_in)
 
 
-def say_duration(seconds: Fraction) -> str:
+def say_duration(seconds: Fraction | None) -> str:
     """A duration as people say it: "10 ms", "1 min 40 s", "about 2 h 10 min 55 s".
 
     Rounded to the nearest thousandth of its unit below a minute and to the nearest second above, and then with "about".
 
     Args:
-        seconds: at least 0.
+        seconds: at least 0; None is said as "none".
     """
+    if seconds is None:
+        return "none"
     if not seconds:
         return "0 s"
     unit, scale = next((pair for pair in _SHORT_UNITS if seconds * pair[1] >= 1), _SHORT_UNITS[-1])

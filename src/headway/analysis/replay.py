@@ -22,7 +22,7 @@ from headway.analysis.access_log import (
     whole_lines,
 )
 from headway.analysis.counters import Counters
-from headway.core.limit import Limit
+from headway.core.limit import Algorithm, Limit
 
 __all__ = ["FIELDS", "DeniedKey", "Replay", "UnparsedLine", "check_fields", "replay_log"]
 
@@ -128,9 +128,15 @@ def replay_log(
         progress: called with the number of lines so far, about every quarter of a mebibyte.
 
     Raises:
-        ValueError: ``limit.by``, ``behind`` or ``match`` cannot be; says what is accepted.
+        ValueError: ``limit.by``, ``behind`` or ``match`` cannot be, or the limit is one of concurrency; says what is
+            accepted.
         OSError, EOFError, zlib.error: what ``stream.read`` raises.
     """
+    if limit.algorithm is Algorithm.CONCURRENCY:
+        raise ValueError(
+            f"limit '{limit.quota}' ({limit.algorithm}): an access log does not say when a request ended, so requests at "
+            "once cannot be replayed; expected a quota such as '5 per 60s'"
+        )
     check_fields(limit.by, "by")
     check_fields((behind,) if behind else (), "behind")
     parts = _parts_of((*limit.by, *((behind,) if behind else ())), match)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from fractions import Fraction
 from typing import Final
 
 from headway.analysis.explain import Explanation, explain_quota, say_duration
@@ -15,6 +14,7 @@ from headway.errors import QuotaError
 __all__ = ["add_parser", "run"]
 
 _USAGE: Final = 64
+_NO_BOUND: Final = "no bound"
 _NAMES: Final = {"1s": "second", "1m": "minute", "1h": "hour", "1d": "day"}
 
 
@@ -48,20 +48,19 @@ def run(args: argparse.Namespace) -> int:
 
 def _table(explanation: Explanation) -> str:
     quota = explanation.quota
-    recovery = _duration(explanation.recovery)
-    if quota.zone is not None:
+    recovery = say_duration(explanation.recovery)
+    if quota.zone is not None and quota.count:
         recovery = f"when the next {quota.calendar} begins in {quota.zone}"
     rows = [
-        ("emission interval", _duration(explanation.emission_interval)),
-        ("tolerance", _duration(explanation.tolerance)),
+        ("emission interval", say_duration(explanation.emission_interval)),
+        ("tolerance", say_duration(explanation.tolerance)),
         ("burst", str(explanation.burst)),
         ("recovery", recovery),
-        *((f"most in any {_NAMES[name]}", str(most)) for name, most in explanation.most_in),
+        *(
+            (f"most in any {_NAMES[name]}", _NO_BOUND if most is None else str(most))
+            for name, most in explanation.most_in
+        ),
     ]
     width = max(len(label) for label, _ in rows)
     lines = [f"{label:<{width}}  {value}" for label, value in rows]
     return "\n".join([str(quota), explanation.sentence(), "", *lines])
-
-
-def _duration(seconds: Fraction | None) -> str:
-    return "none" if seconds is None else say_duration(seconds)

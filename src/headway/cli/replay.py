@@ -24,6 +24,7 @@ __all__ = ["add_parser", "run"]
 _USAGE: Final = 64
 _BAD_LOG: Final = 65
 _NO_LOG: Final = 66
+_ALGORITHMS: Final = tuple(name.value for name in Algorithm if name is not Algorithm.CONCURRENCY)
 _EVERYONE: Final = "everyone"
 _LONGEST_SHOWN: Final = 80
 _BAR: Final = 30
@@ -52,7 +53,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--algorithm",
         metavar="NAME",
-        help=f"how to count: {', '.join(Algorithm)} (default: gcra; calendar-window for a quota 'in ZONE'); "
+        help=f"how to count: {', '.join(_ALGORITHMS)} (default: gcra; calendar-window for a quota 'in ZONE'); "
         "fixed-window begins at multiples of its period since 1970",
     )
     parser.add_argument(
