@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from headway.core.charge import Charge
 from headway.core.concurrency import Concurrency
+from headway.core.gcra import Gcra
+from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.lease import Receipt
 from headway.core.rule import State
 
@@ -30,10 +32,22 @@ class Change:
     take: int = 0
     renew: bool = False
 
-    def applied(self, state: State | None, now: int) -> State | None:
-        """The state after the change; the same object where there is nothing to write."""
-        rule = self.charge.limit.rule
-        if self.renew:
-            return rule.renew(state, now, self.receipt.token) if isinstance(rule, Concurrency) else state
+    def applied(self, state: State | None, now: int) -> tuple[State | None, bool]:
+        """The state after the change (the same object where there is nothing to write), and whether it was in time.
+
+        It is not once the lease has expired or was ended before; then nothing changes.
+        """
+        rule, lease = self.charge.limit.rule, self.charge.lease
+        if isinstance(rule, Concurrency):
+            new = (
+                rule.renew(state, now, self.receipt.token)
+                if self.renew
+                else rule.give_back(state, now, self.give_back, self.receipt)
+            )
+            return new, new is not state
+        if self.renew or (lease is not None and now >= self.receipt.at + lease.ttl):
+            return state, self.renew
         new = rule.give_back(state, now, self.give_back, self.receipt)
-        return rule.take(new, now, self.take) if self.take else new
+        if lease is not None and new is state and isinstance(rule, Gcra | LeakyBucketQueue):
+            return state, False
+        return (rule.take(new, now, self.take) if self.take else new), True

@@ -210,7 +210,8 @@ class _Reader:
         self.at = 0
 
     def fail(self, problem: str, at: int | None = None) -> QuotaError:
-        return QuotaError(self.text, f"{problem}; {_EXAMPLES}", position=self.at if at is None else at)
+        place = _SPACE.match(self.text, self.at if at is None else at).end()  # type: ignore[union-attr]  # \s* always matches
+        return QuotaError(self.text, f"{problem}; {_EXAMPLES}", position=place)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # \s* always matches

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
+from headway.core.change import Change
 from headway.core.limit import Limit
+from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.base import BaseLimiter, merged
+from headway.limiter.base import BaseLimiter, Exempt, Keep, merged
 from headway.limiter.decision import Decision
-from headway.limiter.flows import Flow, decide, degraded
+from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
+from headway.limiter.flows import degraded
 from headway.limiter.plan import Cost
+from headway.limiter.queue import Ticket
+from headway.limiter.reservation import AsyncReservation
+from headway.limiter.timer import Timer
+from headway.policy.choice import Choice
 from headway.stores.base import AsyncStore, Store
 from headway.stores.url import open_async_store
 
 if TYPE_CHECKING:
     from headway.limiter.decorate import AttributeSource, CostSource
+    from headway.limiter.explain import Explanation
 
 __all__ = ["AsyncLimiter"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class AsyncLimiter(BaseLimiter):
@@ -34,6 +43,8 @@ class AsyncLimiter(BaseLimiter):
         store: a URL, an ``AsyncStore``, or a ``Store`` (SQLite then works in a worker thread).
         namespace: see ``Limiter``.
         secret_key: see ``Limiter``.
+        exempt: see ``Limiter``.
+        timer: see ``Limiter``.
 
     Raises:
         LimitError: see ``Limiter``.
@@ -43,22 +54,29 @@ class AsyncLimiter(BaseLimiter):
 
     def __init__(
         self,
-        *limits: Limit,
+        *limits: Limit | Choice,
         store: str | Store | AsyncStore = "memory://",
         namespace: str = "default",
         secret_key: bytes | str | None = None,
+        exempt: Exempt | None = None,
+        timer: Timer | None = None,
     ) -> None:
-        opened: AsyncStore = open_async_store(store)
-        super().__init__(limits, opened, namespace, secret_key)
-        self.store = opened
+        self.store: AsyncStore = open_async_store(store)
         self._owned = isinstance(store, str)
+        super().__init__(limits, self.store, namespace, secret_key, exempt, timer)
 
     async def hit(
-        self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = 1,
+        up_to: int | None = None,
+        **named: object,
     ) -> Decision:
         """See ``Limiter.hit``."""
         one = self._one
-        if one is not None and attributes is None and type(cost) is int and cost > 0:
+        if one is not None and attributes is None and up_to is None and type(cost) is int and cost > 0:
             key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
             if type(key) is str:
                 try:
@@ -66,14 +84,69 @@ class AsyncLimiter(BaseLimiter):
                 except StoreError:
                     pass  # a full store: the long way decides what that means
                 else:
-                    return Decision(self.plan, allowed, now, (cost,), (before,))
-        return await self._decide(attributes, named, cost, True)
+                    return Decision(self.plan, allowed, now, (cost,), (key,), (before,))
+        return await self._decide(attributes, named, cost, up_to=up_to)
 
     async def peek(
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> Decision:
         """See ``Limiter.peek``."""
-        return await self._decide(attributes, named, cost, False)
+        return await self._decide(attributes, named, cost, commit=False)
+
+    async def wait(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = 1,
+        deadline: float | None = None,
+        **named: object,
+    ) -> Decision:
+        """See ``Limiter.wait``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return await self._drive(self._waiting(facts, cost, deadline, _ticket))
+
+    async def reserve(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = 1,
+        ttl: float = 60.0,
+        debt: bool = True,
+        **named: object,
+    ) -> AsyncReservation:
+        """See ``Limiter.reserve``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return AsyncReservation(self, await self._drive(self._asking(facts, cost, ttl=ttl)), debt)
+
+    async def refund(self, decision: Decision) -> bool:
+        """See ``Limiter.refund``."""
+        return await self._drive(self._refunding(decision))
+
+    async def release(self, decision: Decision) -> bool:
+        """See ``Limiter.release``."""
+        return await self._drive(self._releasing(decision))
+
+    async def renew(self, decision: Decision) -> bool:
+        """See ``Limiter.renew``."""
+        return await self._drive(self._renewing(decision))
+
+    async def explain(
+        self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
+    ) -> Explanation:
+        """See ``Limiter.explain``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return await self._drive(self._explaining(facts, cost))
+
+    async def change_quota(self, name: str, quota: Quota | str, *, keep: Keep = "as-is") -> None:
+        """See ``Limiter.change_quota``."""
+        old, new = self._changed(name, quota, keep)
+        if keep == "proportional":
+            await self.store.requota(self._namespace, old, new)
+        elif keep == "reset":
+            await self.store.clear(self._namespace, old)
+        self._swap(old, new)
 
     async def reset(self, *what: str | Mapping[str, object], **named: object) -> tuple[str, ...]:
         """See ``Limiter.reset``."""
@@ -85,11 +158,15 @@ class AsyncLimiter(BaseLimiter):
     async def admitted(
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> AsyncIterator[Decision]:
-        """See ``Limiter.admitted``: ``async with codes.admitted(phone=…) as decision:``."""
-        decision = await self._decide(attributes, named, cost, True)
+        """See ``Limiter.admitted``."""
+        decision = await self._decide(attributes, named, cost)
         if not decision.allowed:
             raise RateLimited(decision)
-        yield decision
+        try:
+            yield decision
+        finally:
+            if self.plan.holds:
+                await self.release(decision)
 
     @overload
     def limited(self, function: Callable[P, Awaitable[R]], /) -> Callable[P, Coroutine[Any, Any, R]]: ...
@@ -112,15 +189,13 @@ class AsyncLimiter(BaseLimiter):
         def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
             from headway.limiter import decorate as how  # inspect is slow to import
 
-            how.check_kind(function, asynchronous=True, immediate=self._lane is not None)
+            how.check_kind(function, asynchronous=True, immediate=self._memory is not None)
             request = how.request_of(function, self.plan.attributes, attributes, cost)
 
             async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
                 facts, units = request(args, kwargs)
-                decision = await self._decide(facts, {}, units, True)
-                if not decision.allowed:
-                    raise RateLimited(decision)
-                return await function(*args, **kwargs)
+                async with self.admitted(facts, cost=units):
+                    return await function(*args, **kwargs)
 
             return cast("Callable[P, Coroutine[Any, Any, R]]", how.keep(wrapper, function))
 
@@ -140,30 +215,70 @@ class AsyncLimiter(BaseLimiter):
         await self.close()
 
     async def _decide(
-        self, attributes: Mapping[str, object] | None, named: Mapping[str, object], cost: Cost, commit: bool
+        self,
+        attributes: Mapping[str, object] | None,
+        named: Mapping[str, object],
+        cost: Cost,
+        *,
+        commit: bool = True,
+        up_to: int | None = None,
     ) -> Decision:
-        keys = self.plan.keys(named if attributes is None else merged(attributes, named))
-        costs = self.plan.costs(cost)
-        if self._lane is None:
-            return await self._drive(decide(self.plan, keys, costs, commit, time.time_ns()))
+        facts = named if attributes is None else merged(attributes, named)
+        way = self._way
+        if not self._fixed or self._off or way.lane is None or up_to is not None:
+            return await self._drive(self._asking(facts, cost, commit=commit, up_to=up_to))
+        keys = way.plan.keys(facts)
+        costs = way.plan.costs(cost)
         try:
-            allowed, now, states = self._lane.advance(keys, costs, commit)
+            allowed, now, states = way.lane.advance(keys, costs, commit)
         except StoreError as error:
-            charges = self.plan.charges(keys, costs)
-            return await self._drive(degraded(self.plan, charges, costs, commit, time.time_ns(), error))
-        return Decision(self.plan, allowed, now, costs, states)
+            charges = way.plan.charges(keys, costs)
+            return await self._drive(degraded(way.plan, charges, time.time_ns(), error, commit=commit))
+        return Decision(way.plan, allowed, now, costs, keys, states, None, None if commit else ())
 
-    async def _drive(self, flow: Flow[Decision]) -> Decision:
+    async def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:
+        return await self._drive(self._settling(decision, changes))
+
+    async def _drive(self, flow: Flow[T]) -> T:
         try:
             effect = next(flow)
             while True:
-                store = self._async_stand_in if effect.local else self.store
                 try:
-                    answer = await store.advance(effect.charges, commit=effect.commit)
-                except StoreError as error:
+                    answer = await self._perform(effect)
+                except BaseException as error:  # the flow decides; what it does not catch comes out again
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(answer)
         except StopIteration as stop:
-            decision: Decision = stop.value
-            return decision
+            result: T = stop.value
+            return result
+
+    async def _perform(self, effect: Effect) -> Any:
+        match effect:
+            case Advance(charges, commit, local):
+                store = self._async_stand_in if local else self.store
+                return await store.advance(charges, commit=commit)
+            case Apply(changes):
+                return await self.store.change(changes)
+            case Clears(charge):
+                return await self.store.clears_after(charge)
+            case Turn(ticket, at_most):
+                await self._timer.turn_async(ticket.event, at_most)
+                return ticket.first
+            case Pause(ticket, ns):
+                return await self._timer.pause_async(ticket.event, ns)
+            case Call(function, attributes):
+                answer = function(attributes)
+                return await answer if hasattr(answer, "__await__") else answer
+
+
+def _ticket(costs: Sequence[int]) -> Ticket:
+    import asyncio  # whoever awaits has imported it
+
+    loop, event = asyncio.get_running_loop(), asyncio.Event()
+
+    def wake() -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(event.set)
+
+    return Ticket(costs, wake, event.clear, event)

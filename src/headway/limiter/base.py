@@ -3,43 +3,142 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.lease import Lease
 from headway.core.limit import Limit
-from headway.errors import ConfigError
-from headway.limiter.plan import Plan, check_limit
+from headway.core.quota import Quota
+from headway.core.verdict import Verdict
+from headway.errors import ConfigError, LimitError, StoreError, UnknownName
+from headway.limiter.decision import Decision
+from headway.limiter.effects import Apply, Call, Flow
+from headway.limiter.flows import decide, give_back, wait
+from headway.limiter.plan import Cost, Plan
+from headway.limiter.queue import Lines, Ticket
+from headway.limiter.timer import REAL_TIME, Timer
+from headway.policy.choice import Choice
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.lane import Lane, OneWay
 from headway.stores.memory import MemoryStore
 
-__all__ = ["BaseLimiter", "merged"]
+if TYPE_CHECKING:
+    from headway.limiter.explain import Explanation
 
+__all__ = ["BaseLimiter", "Exempt", "Keep", "Way", "lease_of", "living", "merged", "nanoseconds", "settled_answer"]
+
+Exempt: TypeAlias = Callable[[Mapping[str, object]], bool]
+"""Says of a request's attributes whether it passes unlimited and uncounted."""
+
+Keep: TypeAlias = str
+"""What becomes of the state when a quota changes: "as-is", "proportional" or "reset"."""
+
+_KEEPS = ("as-is", "proportional", "reset")
 _SHORTEST_KEY = 16
+_MOST_WAYS = 1_024
+_SECOND = 1_000_000_000
+
+living: weakref.WeakSet[BaseLimiter] = weakref.WeakSet()
+"""All limiters of this process, for test tools that isolate them."""
+
+
+class Way:
+    """A plan and, over a memory store, its lane."""
+
+    __slots__ = ("lane", "plan")
+
+    def __init__(self, plan: Plan, memory: MemoryStore | None) -> None:
+        self.plan = plan
+        self.lane: Lane | None = None if memory is None or plan.holds else memory.lane(plan.namespace, plan.limits)
 
 
 class BaseLimiter:
     """Limits made ready, and the short way through a memory store. Not for direct use."""
 
     def __init__(
-        self, limits: Sequence[Limit], store: Store | AsyncStore, namespace: str, secret_key: bytes | str | None
+        self,
+        limits: Sequence[Limit | Choice],
+        store: Store | AsyncStore,
+        namespace: str,
+        secret_key: bytes | str | None,
+        exempt: Exempt | None,
+        timer: Timer | None,
     ) -> None:
         if not isinstance(namespace, str):
             raise ConfigError(f"namespace is {namespace!r}, a {type(namespace).__name__}; expected text")
-        for limit in limits:
-            check_limit(limit)
-        memory = store.store if isinstance(store, ImmediateStore) else store
-        needed = any(limit.secret for limit in limits)
-        self.plan = Plan(limits, namespace, _secret(secret_key, needed, isinstance(memory, MemoryStore)))
-        self._lane: Lane | None = memory.lane(namespace, self.plan.limits) if isinstance(memory, MemoryStore) else None
-        self._one: OneWay | None = self._lane.one if self._lane and self.plan.single else None
+        self._parts = tuple(_part(limit) for limit in limits)
+        self._namespace = namespace
+        clock = getattr(getattr(store, "store", store), "clock", None)
+        self._timer = timer or (cast(Timer, clock) if hasattr(clock, "pause_async") else REAL_TIME)
+        self._lines = Lines()
+        self._exempt = exempt
+        self._off = False
+        secret = any(limit.secret for part in self._parts for limit in _limits(part))
+        self._secret_key = _secret(secret_key, secret, _memory(store) is not None)
+        self._use(store)
+        living.add(self)
 
     @property
     def limits(self) -> tuple[Limit, ...]:
-        """The limits, in order."""
+        """The limits, in order; of one that depends on the request, the first it may choose."""
         return self.plan.limits
+
+    def _use(self, store: Store | AsyncStore) -> None:
+        """Work on this store from now on."""
+        self._memory = _memory(store)
+        self._ways: OrderedDict[tuple[Limit, ...], Way] = OrderedDict()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Make the plan of the limits as they are now, and the short way if there is one."""
+        way = Way(Plan([_limits(part)[0] for part in self._parts], self._namespace, self._secret_key), self._memory)
+        self._fixed = all(isinstance(part, Limit) for part in self._parts) and self._exempt is None
+        self._way = way
+        self.plan = way.plan
+        self._one: OneWay | None = (
+            way.lane.one if way.lane and way.plan.single and self._fixed and not self._off else None
+        )
+
+    def _switch(self, *, off: bool) -> None:
+        """Admit everything and count nothing, or stop doing so."""
+        self._off = off
+        self._prepare()
+
+    def _choose(self, attributes: Mapping[str, object]) -> Flow[Way | None]:
+        """The way of this request; None where it is exempt."""
+        if self._off or (self._exempt is not None and self._exempt(attributes)):
+            return None
+        if self._fixed:
+            return self._way
+        chosen: list[Limit] = []
+        for part in self._parts:
+            if isinstance(part, Limit):
+                chosen.append(part)
+                continue
+            provider = part.ask(attributes)
+            if provider is not None:
+                part.told(attributes, (yield Call(provider, attributes)))
+            limit = part.choose(attributes)
+            if limit is not None:
+                chosen.append(limit)
+        return self._way_of(tuple(chosen))
+
+    def _way_of(self, limits: tuple[Limit, ...]) -> Way:
+        ways = self._ways
+        way = ways.get(limits)
+        if way is None:
+            way = ways[limits] = Way(Plan(limits, self._namespace, self._secret_key), self._memory)
+            while len(ways) > _MOST_WAYS:
+                ways.popitem(last=False)
+        return way
 
     @cached_property
     def _stand_in(self) -> MemoryStore:
@@ -57,6 +156,182 @@ class BaseLimiter:
             if not isinstance(part, str):
                 attributes = merged(part, attributes)
         return self.plan.resets(names, attributes)
+
+    def _changed(self, name: str, quota: Quota | str, keep: Keep) -> tuple[Limit, Limit]:
+        """The limit of that name before and after a change of its quota, both checked.
+
+        Raises:
+            UnknownName: no limit of that name.
+            LimitError: a limit that depends on the request, another algorithm's quota, or an unknown ``keep``.
+            QuotaError: the quota's text.
+        """
+        if keep not in _KEEPS:
+            raise LimitError(f"keep is {keep!r}; expected one of {', '.join(_KEEPS)}")
+        part = next((part for part in self._parts if part.name == name), None)
+        if part is None:
+            raise UnknownName("limit", name, tuple(part.name for part in self._parts))
+        if not isinstance(part, Limit):
+            raise LimitError(f"limit {name!r} depends on the request; change where its quotas come from")
+        new = replace(part, quota=quota)  # type: ignore[arg-type]  # Limit reads the text itself
+        if new.algorithm.stored != part.algorithm.stored:
+            raise LimitError(
+                f"limit {name!r} is counted by {part.algorithm.value}; '{new.quota}' needs {new.algorithm.value}"
+            )
+        return part, new
+
+    def _swap(self, old: Limit, new: Limit) -> None:
+        self._parts = tuple(new if part is old else part for part in self._parts)
+        self._prepare()
+
+    def _asking(
+        self,
+        attributes: Mapping[str, object],
+        cost: Cost,
+        *,
+        commit: bool = True,
+        ttl: float | None = None,
+        up_to: int | None = None,
+    ) -> Flow[Decision]:
+        """Everything ``hit``, ``peek`` and ``reserve`` do."""
+        way = yield from self._choose(attributes)
+        if way is None:
+            return self._exempted()
+        plan = way.plan
+        costs = plan.costs(cost if up_to is None else at_least_one("up_to", up_to))
+        return (
+            yield from decide(
+                plan,
+                plan.keys(attributes),
+                costs,
+                time.time_ns(),
+                commit=commit,
+                lease=None if ttl is None else lease_of(ttl),
+                held=lease_of(0) if plan.holds else None,
+                flexible=up_to is not None,
+            )
+        )
+
+    def _waiting(
+        self, attributes: Mapping[str, object], cost: Cost, deadline: float | None, ticket_of: Callable[..., Ticket]
+    ) -> Flow[Decision]:
+        """Everything ``wait`` does."""
+        until = None if deadline is None else self._timer.ticks() + nanoseconds("deadline", deadline)
+        way = yield from self._choose(attributes)
+        if way is None:
+            return self._exempted()
+        plan = way.plan
+        costs = plan.costs(cost)
+        return (
+            yield from wait(
+                plan,
+                plan.keys(attributes),
+                costs,
+                time.time_ns(),
+                held=lease_of(0) if plan.holds else None,
+                lines=self._lines,
+                ticket=ticket_of(costs),
+                ticks=self._timer.ticks,
+                deadline=until,
+            )
+        )
+
+    def _refunding(self, decision: Decision) -> Flow[bool]:
+        changes = decision.changes(give_back=True)
+        if not changes or not decision.claim():
+            return False
+        return (yield from give_back(changes, self._lines))
+
+    def _settling(self, decision: Decision, changes: tuple[Change, ...]) -> Flow[bool]:
+        if not changes or not decision.claim():
+            return False
+        try:
+            return (yield from give_back(changes, self._lines))
+        except StoreError:
+            decision.unclaim()
+            raise
+
+    def _releasing(self, decision: Decision) -> Flow[bool]:
+        return (yield from give_back(decision.changes(give_back=True, holds_only=True), self._lines))
+
+    def _renewing(self, decision: Decision) -> Flow[bool]:
+        held = decision.changes(give_back=False, holds_only=True)
+        in_time: tuple[bool, ...] = yield Apply(tuple(replace(change, renew=True) for change in held))
+        return bool(in_time) and all(in_time)
+
+    def _explaining(self, attributes: Mapping[str, object], cost: Cost) -> Flow[Explanation]:
+        from headway.limiter.explain import explained
+
+        way = yield from self._choose(attributes)
+        plan = self.plan if way is None else way.plan
+        keys = plan.keys(attributes)
+        decision = yield from decide(plan, keys, plan.costs(cost), time.time_ns(), commit=False)
+        standing = yield from decide(plan, keys, plan.costs(0), time.time_ns(), commit=False)
+        return explained(plan, attributes, decision, standing, exempt=way is None)
+
+    @staticmethod
+    def _exempted() -> Decision:
+        return Decision.of(Verdict((), (), True, time.time_ns()))
+
+
+def at_least_one(name: str, units: int) -> int:
+    """A whole number above 0.
+
+    Raises:
+        TypeError: no int.
+        LimitError: below 1 (a ValueError).
+    """
+    if isinstance(units, bool) or not isinstance(units, int):
+        raise TypeError(f"{name} is {units!r}, a {type(units).__name__}; expected a whole number from 1")
+    if units < 1:
+        raise LimitError(f"{name} is {units}; expected a whole number from 1")
+    return units
+
+
+def _part(limit: Any) -> Limit | Choice:
+    if isinstance(limit, Limit | Choice):
+        return limit
+    raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
+
+
+def _limits(part: Limit | Choice) -> tuple[Limit, ...]:
+    return (part,) if isinstance(part, Limit) else part.limits
+
+
+def _memory(store: Store | AsyncStore) -> MemoryStore | None:
+    inner = store.store if isinstance(store, ImmediateStore) else store
+    return inner if isinstance(inner, MemoryStore) else None
+
+
+def settled_answer(answer: Any) -> Any:
+    """What a provider said, where nobody can wait for it.
+
+    Raises:
+        TypeError: it is ``async``; names AsyncLimiter.
+    """
+    if hasattr(answer, "__await__"):
+        getattr(answer, "close", lambda: None)()
+        raise TypeError("the quota provider is async: use AsyncLimiter")
+    return answer
+
+
+def lease_of(ttl: float, name: str = "ttl") -> Lease:
+    """A lease with a token nobody else has, for that many seconds."""
+    return Lease(int.from_bytes(os.urandom(8)) >> 1 or 1, nanoseconds(name, ttl))
+
+
+def nanoseconds(name: str, seconds: float) -> int:
+    """Whole ns, rounded up, from seconds at the public edge.
+
+    Raises:
+        TypeError: no number.
+        LimitError: negative, NaN or infinite (a ValueError).
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{name} is {seconds!r}, a {type(seconds).__name__}; expected seconds")
+    if not 0 <= seconds <= 1e11:
+        raise LimitError(f"{name} is {seconds!r}; expected seconds from 0 to 1e11")
+    numerator, denominator = seconds.as_integer_ratio()
+    return -(-numerator * _SECOND // denominator)
 
 
 def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Mapping[str, object]:

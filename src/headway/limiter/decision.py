@@ -6,11 +6,17 @@ A plain class, not a dataclass: it is made on every call, so what few callers as
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headway.core.bill import settle
-from headway.core.outcome import Outcome
+from headway.core.change import Change
+from headway.core.charge import Charge
+from headway.core.key import Key
+from headway.core.lease import Receipt
+from headway.core.limit import Algorithm
+from headway.core.outcome import Admitted, Outcome
 from headway.core.rule import State
 from headway.core.verdict import Verdict
 from headway.limiter.plan import Plan
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Decision"]
 
 _SECOND = 1_000_000_000
+_claims = threading.Lock()
 
 
 class Decision:
@@ -30,7 +37,18 @@ class Decision:
         allowed: the request passed (``bool(decision)`` says the same).
     """
 
-    __slots__ = ("_costs", "_now", "_plan", "_states", "_verdict", "allowed")
+    __slots__ = (
+        "__weakref__",
+        "_charges",
+        "_costs",
+        "_given_back",
+        "_keys",
+        "_now",
+        "_plan",
+        "_states",
+        "_verdict",
+        "allowed",
+    )
 
     def __init__(
         self,
@@ -38,20 +56,24 @@ class Decision:
         allowed: bool,
         now: int,
         costs: Sequence[int],
+        keys: Sequence[Key],
         states: Sequence[State | None],
         verdict: Verdict | None = None,
+        charges: tuple[Charge, ...] | None = None,
     ) -> None:
         self._plan = plan
         self.allowed = allowed
         self._now = now
         self._costs = costs
+        self._keys = keys
         self._states = states
         self._verdict = verdict
+        self._charges = charges
 
     @classmethod
-    def of(cls, verdict: Verdict) -> Decision:
-        """The decision whose facts are known already."""
-        return cls(None, verdict.allowed, verdict.now, verdict.costs, (), verdict)
+    def of(cls, verdict: Verdict, charges: tuple[Charge, ...] = ()) -> Decision:
+        """The decision whose facts are known already, with the charges that a store made of it."""
+        return cls(None, verdict.allowed, verdict.now, verdict.costs, (), (), verdict, charges)
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -65,7 +87,7 @@ class Decision:
         return self.verdict
 
     def __setstate__(self, verdict: Verdict) -> None:
-        self.__init__(None, verdict.allowed, verdict.now, verdict.costs, (), verdict)  # type: ignore[misc]  # unpickled
+        self.__init__(None, verdict.allowed, verdict.now, verdict.costs, (), (), verdict, ())  # type: ignore[misc]  # unpickled
 
     @property
     def verdict(self) -> Verdict:
@@ -129,6 +151,29 @@ class Decision:
         return _instant(self._now // 1_000)
 
     @property
+    def delay(self) -> float:
+        """Seconds an admitted caller has to wait before it goes on (leaky-bucket-queue); else 0.0."""
+        return _seconds_up(self.verdict.delay)
+
+    @property
+    def costs(self) -> Mapping[str, int]:
+        """What each limit was asked for, by its name; with ``up_to``, what was granted."""
+        verdict = self.verdict
+        return {limit.name: cost for limit, cost in zip(verdict.limits, verdict.costs, strict=True)}
+
+    @property
+    def granted(self) -> int:
+        """The units that passed, of every limit without a fixed cost; 0 on a refusal."""
+        verdict = self.verdict
+        pairs = zip(verdict.limits, verdict.costs, strict=True)
+        return min((cost for limit, cost in pairs if limit.cost is None), default=0) if self.allowed else 0
+
+    @property
+    def shadowed(self) -> tuple[str, ...]:
+        """The names of the shadow limits that would have refused, were they enforced."""
+        return tuple(limit.name for limit in self.verdict.shadowed)
+
+    @property
     def never(self) -> bool:
         """No wait helps: the cost exceeds a limit's burst, or everything is blocked."""
         return self.verdict.never
@@ -137,6 +182,43 @@ class Decision:
     def blocked(self) -> bool:
         """The binding limit admits nothing at all (a count of 0, a ban)."""
         return self.verdict.blocked
+
+    def changes(self, *, give_back: bool, holds_only: bool = False) -> tuple[Change, ...]:
+        """What giving this decision's charges back asks of a store; nothing for a refusal, a peek or a copy.
+
+        Args:
+            give_back: the whole cost; else nothing but the lease ends.
+            holds_only: only what is held (concurrency).
+        """
+        if not self.allowed:
+            return ()
+        charges = self._charges
+        if charges is None:
+            assert self._plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the charges
+            charges = self._charges = self._plan.charges(self._keys, self._costs)
+        verdict = self.verdict
+        return tuple(
+            Change(
+                charge,
+                Receipt(self._now, cost, charge.lease.token if charge.lease else 0, outcome),
+                give_back=cost if give_back else 0,
+            )
+            for charge, cost, outcome in zip(charges, verdict.costs, verdict.outcomes, strict=False)
+            if cost and isinstance(outcome, Admitted)
+            if not holds_only or charge.limit.algorithm is Algorithm.CONCURRENCY
+        )
+
+    def claim(self) -> bool:
+        """True for the first caller, who may give back; False ever after."""
+        with _claims:
+            if getattr(self, "_given_back", False):
+                return False
+            self._given_back = True
+            return True
+
+    def unclaim(self) -> None:
+        """What was claimed could not be done; another may try."""
+        self._given_back = False
 
     def sentence(self, locale: str = "en") -> str:
         """One plain sentence or two for a person: what happened and when to try again."""
@@ -169,6 +251,9 @@ class Decision:
             "retry_at": None if retry_at is None or self.allowed else retry_at.isoformat(),
             "never": self.never,
             "degraded": self.degraded,
+            "delay": self.delay,
+            "costs": self.costs,
+            "shadowed": list(self.shadowed),
             "outcomes": {name: _outcome_dict(outcome) for name, outcome in self.outcomes.items()},
         }
 

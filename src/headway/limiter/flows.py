@@ -2,72 +2,184 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import Key
+from headway.core.lease import Lease
 from headway.core.limit import FailureMode
-from headway.core.outcome import Admitted, Outcome
+from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.verdict import Verdict
 from headway.errors import StoreError
 from headway.limiter.decision import Decision
+from headway.limiter.effects import Advance, Apply, Clears, Flow, Pause, Turn
 from headway.limiter.plan import Plan
+from headway.limiter.queue import Lines, Ticket
 from headway.stores.base import Answer
 
-__all__ = ["Advance", "Flow", "decide", "degraded"]
+__all__ = ["decide", "degraded", "give_back", "wait"]
+
+_LOOK_AGAIN_NS = 250_000_000
+"""How often a wait for somebody else's lease looks whether it was given back in another process."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advance:
-    """The effect: ask a store. The driver sends its answer back, or throws its ``StoreError`` into the flow.
-
-    Attributes:
-        charges: the bill.
-        commit: False for a peek.
-        local: ask the in-process stand-in instead of the store.
-    """
-
-    charges: tuple[Charge, ...]
-    commit: bool
-    local: bool = False
-
-
-_Result = TypeVar("_Result")
-Flow = Generator[Advance, Answer, _Result]
-
-
-def decide(plan: Plan, keys: Sequence[Key], costs: Sequence[int], commit: bool, now: int) -> Flow[Decision]:
+def decide(
+    plan: Plan,
+    keys: Sequence[Key],
+    costs: Sequence[int],
+    now: int,
+    *,
+    commit: bool = True,
+    lease: Lease | None = None,
+    held: Lease | None = None,
+    flexible: bool = False,
+) -> Flow[Decision]:
     """Ask the store; where it cannot answer, do what each limit's ``on_store_failure`` says.
 
     Args:
         plan: the limits.
         keys: one per limit.
         costs: one per limit.
-        commit: False for a peek.
         now: the caller's wall clock in ns, for a decision that no store dated.
+        commit: False for a peek.
+        lease: asks the store to remember the charges.
+        held: the same for concurrency limits only.
+        flexible: costs that are not fixed may be lowered to what fits.
     """
-    charges = plan.charges(keys, costs)
+    charges = plan.charges(keys, costs, lease=lease, held=held, flexible=flexible)
     try:
-        answer = yield Advance(charges, commit)
+        answer: Answer = yield Advance(charges, commit)
     except StoreError as error:
-        return (yield from degraded(plan, charges, costs, commit, now, error))
-    return Decision.of(Verdict(plan.limits, answer.outcomes, answer.allowed, answer.now, None, answer.costs))
+        return (yield from degraded(plan, charges, now, error, commit=commit))
+    verdict = Verdict(plan.limits, answer.outcomes, answer.allowed, answer.now, None, answer.costs)
+    return Decision.of(verdict, charges if commit else ())
 
 
 def degraded(
-    plan: Plan, charges: Sequence[Charge], costs: Sequence[int], commit: bool, now: int, error: StoreError
+    plan: Plan, charges: Sequence[Charge], now: int, error: StoreError, *, commit: bool = True
 ) -> Flow[Decision]:
     """``deny`` refuses the request, ``allow`` lets its limit pass, ``local`` asks the in-process stand-in."""
     outcomes: dict[str, Outcome] = {}
-    denied = any(charge.limit.on_store_failure is FailureMode.DENY and charge.cost for charge in charges)
-    local = tuple(charge for charge in charges if charge.limit.on_store_failure is FailureMode.LOCAL)
+    enforced = [charge for charge in charges if not charge.limit.shadow]
+    denied = any(charge.limit.on_store_failure is FailureMode.DENY and charge.cost for charge in enforced)
+    local = tuple(charge for charge in enforced if charge.limit.on_store_failure is FailureMode.LOCAL)
     if local and not denied:
-        answer = yield Advance(local, commit, local=True)
+        answer: Answer = yield Advance(local, commit, local=True)
         outcomes = {charge.limit.name: outcome for charge, outcome in zip(local, answer.outcomes, strict=True)}
         now = answer.now
-        denied = not all(isinstance(outcome, Admitted) for outcome in answer.outcomes)
+        denied = not answer.allowed
     listed = tuple(outcomes.get(charge.limit.name) for charge in charges)
     reason = str(error) or type(error).__name__
-    return Decision.of(Verdict(plan.limits, listed, not denied, now, reason, tuple(costs)))
+    costs = tuple(charge.cost for charge in charges)
+    return Decision.of(Verdict(plan.limits, listed, not denied, now, reason, costs))
+
+
+def give_back(changes: tuple[Change, ...], lines: Lines) -> Flow[bool]:
+    """Apply changes and let those look again who wait; whether they were in time (all that there were)."""
+    in_time: tuple[bool, ...] = yield Apply(changes)
+    if any(in_time):
+        lines.look_again()
+    return bool(in_time) and all(in_time)
+
+
+def wait(
+    plan: Plan,
+    keys: Sequence[Key],
+    costs: Sequence[int],
+    now: int,
+    *,
+    held: Lease | None,
+    lines: Lines,
+    ticket: Ticket,
+    ticks: Callable[[], int],
+    deadline: int | None,
+) -> Flow[Decision]:
+    """Stand in line, then ask until admitted; give up at once where it cannot end in time.
+
+    Args:
+        plan: the limits.
+        keys: one per limit.
+        costs: one per limit.
+        now: as for ``decide``.
+        held: as for ``decide``.
+        lines: the limiter's.
+        ticket: not yet in line.
+        ticks: the clock the deadline is on, ns.
+        deadline: on ``ticks``; None waits for ever.
+
+    Returns:
+        The admitting decision, once its delay is over too; else a refusal whose wait is what it would have taken.
+    """
+
+    def left() -> int:
+        return 2**63 if deadline is None else max(0, deadline - ticks())
+
+    ahead = lines.join(tuple(keys), ticket)
+    try:
+        if not ticket.first:
+            told = yield from _told(plan, keys, costs, ahead, now)
+            if told is not None and (told.never or (told.retry_after_ns or 0) > left()):
+                return told
+            if not (yield Turn(ticket, left())):
+                return told or (yield from decide(plan, keys, costs, now, commit=False))
+        while True:
+            ticket.calm()
+            decision = yield from decide(plan, keys, costs, now, held=held)
+            needed = decision.verdict.delay if decision.allowed else decision.retry_after_ns
+            if decision.allowed and not needed:
+                return decision
+            if needed is None or needed > left() or (decision.degraded and not decision.allowed):
+                return (yield from _too_late(decision)) if decision.allowed else decision
+            if decision.allowed:
+                lines.leave(ticket)
+                yield from _delayed(decision, ticket, needed)
+                return decision
+            at_most = isinstance(decision.binding, Refused) and decision.binding.at_most
+            yield Pause(ticket, min(needed, _LOOK_AGAIN_NS) if at_most else needed)
+    finally:
+        lines.leave(ticket)
+
+
+def _told(
+    plan: Plan, keys: Sequence[Key], costs: Sequence[int], ahead: Sequence[int], now: int
+) -> Flow[Decision | None]:
+    """What a caller at the end of a line is told: a refusal with the time until all before it and it have passed."""
+    peeked = yield from decide(plan, keys, costs, now, commit=False)
+    if peeked.never or peeked.degraded:
+        return peeked if peeked.never else None
+    outcomes: list[Outcome | None] = []
+    for charge, before, outcome in zip(plan.charges(keys, costs), ahead, peeked.verdict.outcomes, strict=True):
+        clears, _ = yield Clears(replace(charge, cost=before + charge.cost))
+        if clears and outcome is not None and not isinstance(outcome, Never):
+            at_most = isinstance(outcome, Refused) and outcome.at_most
+            outcome = Refused(outcome.remaining, clears, outcome.replenish_after, outcome.reset_after, at_most)
+        outcomes.append(outcome)
+    refusing = any(
+        isinstance(outcome, Refused) and not limit.shadow for limit, outcome in zip(plan.limits, outcomes, strict=True)
+    )
+    verdict = replace(peeked.verdict, outcomes=tuple(outcomes), allowed=not refusing)
+    return Decision.of(verdict) if refusing else None
+
+
+def _too_late(decision: Decision) -> Flow[Decision]:
+    """An admission whose delay would end after the deadline: give it back, and say what it would have taken."""
+    yield Apply(decision.changes(give_back=True))
+    verdict = decision.verdict
+    outcomes = tuple(
+        Refused(outcome.remaining, outcome.delay, outcome.replenish_after, outcome.reset_after)
+        if isinstance(outcome, Admitted) and outcome.delay
+        else outcome
+        for outcome in verdict.outcomes
+    )
+    return Decision.of(replace(verdict, outcomes=outcomes, allowed=False))
+
+
+def _delayed(decision: Decision, ticket: Ticket, ns: int) -> Flow[None]:
+    """Let an admitted caller's delay pass; one that is cancelled in it gives its units back."""
+    try:
+        yield Pause(ticket, ns)
+    except BaseException:
+        yield Apply(decision.changes(give_back=True))
+        raise

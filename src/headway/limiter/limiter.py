@@ -2,39 +2,52 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
+from headway.core.change import Change
 from headway.core.limit import Limit
+from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.base import BaseLimiter, merged
+from headway.limiter.base import BaseLimiter, Exempt, Keep, merged, settled_answer
 from headway.limiter.decision import Decision
-from headway.limiter.flows import Flow, decide, degraded
+from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
+from headway.limiter.flows import degraded
 from headway.limiter.plan import Cost
+from headway.limiter.queue import Ticket
+from headway.limiter.reservation import Reservation
+from headway.limiter.timer import Timer
+from headway.policy.choice import Choice
 from headway.stores.base import Store
 from headway.stores.url import open_store
 
 if TYPE_CHECKING:
     from headway.limiter.decorate import AttributeSource, CostSource
+    from headway.limiter.explain import Explanation
 
 __all__ = ["Limiter"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Limiter(BaseLimiter):
     """Several named limits, checked together: all or nothing.
 
     Args:
-        limits: in the order in which outcomes and header fields list them.
+        limits: plain ones, or ``Choice``s that depend on the request (tiers, overrides, bans), in the order in which
+            outcomes and header fields list them.
         store: a store, or a URL: ``memory://``, ``sqlite:///relative/file.db``, ``sqlite:////absolute/file.db``.
         namespace: two limiters share a counter only with the same namespace, limit name and attributes.
         secret_key: at least 16 bytes (text as UTF-8) that values of secret attributes are hashed with; default: the
             environment variable HEADWAY_SECRET_KEY, and with a memory store a random one.
+        exempt: says of a request's attributes whether it passes unlimited and uncounted.
+        timer: how waiting callers wait; default: real time, or the store's ``ManualClock``.
 
     Raises:
         LimitError: two limits of one name, secret attributes without a key.
@@ -44,23 +57,34 @@ class Limiter(BaseLimiter):
 
     def __init__(
         self,
-        *limits: Limit,
+        *limits: Limit | Choice,
         store: str | Store = "memory://",
         namespace: str = "default",
         secret_key: bytes | str | None = None,
+        exempt: Exempt | None = None,
+        timer: Timer | None = None,
     ) -> None:
-        opened: Store = open_store(store) if isinstance(store, str) else store
-        super().__init__(limits, opened, namespace, secret_key)
-        self.store = opened
+        self.store: Store = open_store(store) if isinstance(store, str) else store
         self._owned = isinstance(store, str)
+        super().__init__(limits, self.store, namespace, secret_key, exempt, timer)
 
-    def hit(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:
+    def hit(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = 1,
+        up_to: int | None = None,
+        **named: object,
+    ) -> Decision:
         """Charge a request to all limits, or to none if one refuses.
 
         Args:
             attributes: what is known of the request; names that no limit uses are ignored.
             cost: whole units, at least 0, for every limit without a fixed cost; or a mapping by limit name (limits
                 not named are asked for 1). 0 is admitted, writes nothing and reports.
+            up_to: instead of ``cost``: as many units as fit all limits now, at most that many (``decision.granted``);
+                refused only if not even 1 fits.
             named: attributes by keyword.
 
         Raises:
@@ -70,7 +94,7 @@ class Limiter(BaseLimiter):
             LimitError: a negative cost (a ValueError).
         """
         one = self._one
-        if one is not None and attributes is None and type(cost) is int and cost > 0:
+        if one is not None and attributes is None and up_to is None and type(cost) is int and cost > 0:
             key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
             if type(key) is str:
                 try:
@@ -78,12 +102,131 @@ class Limiter(BaseLimiter):
                 except StoreError:
                     pass  # a full store: the long way decides what that means
                 else:
-                    return Decision(self.plan, allowed, now, (cost,), (before,))
-        return self._decide(attributes, named, cost, True)
+                    return Decision(self.plan, allowed, now, (cost,), (key,), (before,))
+        return self._decide(attributes, named, cost, up_to=up_to)
 
     def peek(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:
         """What ``hit`` would answer now; nothing is written. Same arguments and errors."""
-        return self._decide(attributes, named, cost, False)
+        return self._decide(attributes, named, cost, commit=False)
+
+    def wait(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = 1,
+        deadline: float | None = None,
+        **named: object,
+    ) -> Decision:
+        """Block until admitted, first come first served per key.
+
+        Args:
+            attributes: as for ``hit``.
+            cost: as for ``hit``.
+            deadline: seconds from now; a wait that cannot end before it is refused at once, with the time it would
+                take. None waits as long as it takes.
+            named: attributes by keyword.
+
+        Returns:
+            The admitting decision; a refusal at the deadline; or one that no wait helps (``never``).
+
+        Raises:
+            What ``hit`` raises, and the same for ``deadline``.
+        """
+        facts = named if attributes is None else merged(attributes, named)
+        return self._drive(self._waiting(facts, cost, deadline, _ticket))
+
+    def reserve(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = 1,
+        ttl: float = 60.0,
+        debt: bool = True,
+        **named: object,
+    ) -> Reservation:
+        """Charge an estimate now, and settle for the actual cost when it is known.
+
+        Args:
+            attributes: as for ``hit``.
+            cost: the estimate; as for ``hit``.
+            ttl: seconds until the reservation expires by itself; then the estimate stays charged.
+            debt: whether ``commit`` charges an actual cost above the estimate without asking (the limit then takes
+                longer to recover); else what exceeds the estimate stays uncharged.
+            named: attributes by keyword.
+
+        Raises:
+            What ``hit`` raises, and the same for ``ttl``.
+        """
+        facts = named if attributes is None else merged(attributes, named)
+        return Reservation(self, self._drive(self._asking(facts, cost, ttl=ttl)), debt)
+
+    def refund(self, decision: Decision) -> bool:
+        """Give a hit's units back, once; never more than leaves the limits as if it had not been charged.
+
+        Exact for windows and logs. GCRA gives back what time has not paid since; ``reserve`` remembers enough to be
+        exact there too.
+
+        Returns:
+            True when this call gave them back (or what was left of them).
+
+        Raises:
+            StoreError: the store could not do it.
+        """
+        return self._drive(self._refunding(decision))
+
+    def release(self, decision: Decision) -> bool:
+        """End the leases that a decision holds (concurrency), so that others may have them.
+
+        Returns:
+            False when they had expired or were ended before.
+
+        Raises:
+            StoreError: the store could not do it; they expire by themselves.
+        """
+        return self._drive(self._releasing(decision))
+
+    def renew(self, decision: Decision) -> bool:
+        """Let the leases that a decision holds last their whole time from now; False when one is not held any more.
+
+        Raises:
+            StoreError: the store could not do it.
+        """
+        return self._drive(self._renewing(decision))
+
+    def explain(
+        self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
+    ) -> Explanation:
+        """For one request: each limit, its state in words, what it would answer, why, and when; nothing is written.
+
+        Raises:
+            What ``hit`` raises.
+        """
+        facts = named if attributes is None else merged(attributes, named)
+        return self._drive(self._explaining(facts, cost))
+
+    def change_quota(self, name: str, quota: Quota | str, *, keep: Keep = "as-is") -> None:
+        """Change a limit's quota while it runs.
+
+        Args:
+            name: the limit's.
+            quota: the new one, for the same algorithm.
+            keep: "as-is" keeps what every key owes (GCRA: the time; windows: the units), "proportional" the share of
+                the quota that is in use, rounded up, "reset" nothing. The latter two visit every key of the limit.
+
+        Raises:
+            UnknownName: no limit of that name.
+            LimitError: another algorithm's quota, or an unknown ``keep``.
+            QuotaError: the quota's text.
+            StoreError: the store could not do it; the quota is unchanged.
+        """
+        old, new = self._changed(name, quota, keep)
+        if keep == "proportional":
+            self.store.requota(self._namespace, old, new)
+        elif keep == "reset":
+            self.store.clear(self._namespace, old)
+        self._swap(old, new)
 
     def reset(self, *what: str | Mapping[str, object], **named: object) -> tuple[str, ...]:
         """Forget the state of keys: of the limits named, else of those whose key is non-empty and fully given.
@@ -111,13 +254,19 @@ class Limiter(BaseLimiter):
     ) -> Iterator[Decision]:
         """A block that runs only if the request is admitted: ``with codes.admitted(phone=…) as decision:``.
 
+        Leases (concurrency) are held until its end.
+
         Raises:
             RateLimited: refused; carries the decision. And what ``hit`` raises.
         """
-        decision = self._decide(attributes, named, cost, True)
+        decision = self._decide(attributes, named, cost)
         if not decision.allowed:
             raise RateLimited(decision)
-        yield decision
+        try:
+            yield decision
+        finally:
+            if self.plan.holds:
+                self.release(decision)
 
     @overload
     def limited(self, function: Callable[P, R], /) -> Callable[P, R]: ...
@@ -145,18 +294,18 @@ class Limiter(BaseLimiter):
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             from headway.limiter import decorate as how  # inspect is slow to import
 
-            how.check_kind(function, asynchronous=False, immediate=self._lane is not None)
+            how.check_kind(function, asynchronous=False, immediate=self._memory is not None)
             request = how.request_of(function, self.plan.attributes, attributes, cost)
 
             def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
                 facts, units = request(args, kwargs)
-                decision = self._decide(facts, {}, units, True)
-                if not decision.allowed:
-                    raise RateLimited(decision)
-                return function(*args, **kwargs)
+                with self.admitted(facts, cost=units):
+                    return function(*args, **kwargs)
 
             async def async_wrapper(*args: P.args, **kwargs: P.kwargs) -> object:
-                return await cast("Awaitable[object]", wrapper(*args, **kwargs))
+                facts, units = request(args, kwargs)
+                with self.admitted(facts, cost=units):
+                    return await cast("Awaitable[object]", function(*args, **kwargs))
 
             return cast("Callable[P, R]", how.keep(async_wrapper if how.is_async(function) else wrapper, function))
 
@@ -176,30 +325,62 @@ class Limiter(BaseLimiter):
         self.close()
 
     def _decide(
-        self, attributes: Mapping[str, object] | None, named: Mapping[str, object], cost: Cost, commit: bool
+        self,
+        attributes: Mapping[str, object] | None,
+        named: Mapping[str, object],
+        cost: Cost,
+        *,
+        commit: bool = True,
+        up_to: int | None = None,
     ) -> Decision:
-        keys = self.plan.keys(named if attributes is None else merged(attributes, named))
-        costs = self.plan.costs(cost)
-        if self._lane is None:
-            return self._drive(decide(self.plan, keys, costs, commit, time.time_ns()))
+        facts = named if attributes is None else merged(attributes, named)
+        way = self._way
+        if not self._fixed or self._off or way.lane is None or up_to is not None:
+            return self._drive(self._asking(facts, cost, commit=commit, up_to=up_to))
+        keys = way.plan.keys(facts)
+        costs = way.plan.costs(cost)
         try:
-            allowed, now, states = self._lane.advance(keys, costs, commit)
+            allowed, now, states = way.lane.advance(keys, costs, commit)
         except StoreError as error:
-            charges = self.plan.charges(keys, costs)
-            return self._drive(degraded(self.plan, charges, costs, commit, time.time_ns(), error))
-        return Decision(self.plan, allowed, now, costs, states)
+            charges = way.plan.charges(keys, costs)
+            return self._drive(degraded(way.plan, charges, time.time_ns(), error, commit=commit))
+        return Decision(way.plan, allowed, now, costs, keys, states, None, None if commit else ())
 
-    def _drive(self, flow: Flow[Decision]) -> Decision:
+    def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:
+        return self._drive(self._settling(decision, changes))
+
+    def _drive(self, flow: Flow[T]) -> T:
         try:
             effect = next(flow)
             while True:
-                store = self._stand_in if effect.local else self.store
                 try:
-                    answer = store.advance(effect.charges, commit=effect.commit)
-                except StoreError as error:
+                    answer = self._perform(effect)
+                except BaseException as error:  # the flow decides; what it does not catch comes out again
                     effect = flow.throw(error)
                 else:
                     effect = flow.send(answer)
         except StopIteration as stop:
-            decision: Decision = stop.value
-            return decision
+            result: T = stop.value
+            return result
+
+    def _perform(self, effect: Effect) -> Any:
+        match effect:
+            case Advance(charges, commit, local):
+                store = self._stand_in if local else self.store
+                return store.advance(charges, commit=commit)
+            case Apply(changes):
+                return self.store.change(changes)
+            case Clears(charge):
+                return self.store.clears_after(charge)
+            case Turn(ticket, at_most):
+                self._timer.turn(ticket.event, at_most)
+                return ticket.first
+            case Pause(ticket, ns):
+                return self._timer.pause(ticket.event, ns)
+            case Call(function, attributes):
+                return settled_answer(function(attributes))
+
+
+def _ticket(costs: Sequence[int]) -> Ticket:
+    event = threading.Event()
+    return Ticket(costs, event.set, event.clear, event)

@@ -8,7 +8,8 @@ from typing import Any
 
 from headway.core.charge import Charge
 from headway.core.key import Key, encode_key, key_part
-from headway.core.limit import Limit
+from headway.core.lease import Lease
+from headway.core.limit import Algorithm, Limit
 from headway.errors import AttributeMissing, LimitError, UnknownName
 
 __all__ = ["Cost", "Plan"]
@@ -29,6 +30,7 @@ class Plan:
 
     Attributes:
         attributes: the names of all attributes that some limit is keyed by, in order of first use.
+        holds: some limit is held by leases that should be given back.
         single: the one attribute of the one limit, where there is no more to a key than its value.
 
     Raises:
@@ -40,6 +42,7 @@ class Plan:
         "_pick",
         "attributes",
         "by_name",
+        "holds",
         "limits",
         "namespace",
         "rules",
@@ -56,6 +59,7 @@ class Plan:
         self.by_name = {limit.name: limit for limit in self.limits}
         self.rules = tuple(limit.rule for limit in self.limits)
         self.shadows = tuple(limit.shadow for limit in self.limits)
+        self.holds = any(limit.algorithm is Algorithm.CONCURRENCY for limit in self.limits)
         self.takes_any_cost = all(limit.cost is None for limit in self.limits)
         for limit in self.limits:
             if limit.secret and secret_key is None:
@@ -121,10 +125,34 @@ class Plan:
             return (units,) * len(self.limits)
         return tuple(units if limit.cost is None else limit.cost for limit in self.limits)
 
-    def charges(self, keys: Sequence[Key], costs: Sequence[int]) -> tuple[Charge, ...]:
-        """The bill for a store: one charge per limit."""
+    def charges(
+        self,
+        keys: Sequence[Key],
+        costs: Sequence[int],
+        *,
+        lease: Lease | None = None,
+        held: Lease | None = None,
+        flexible: bool = False,
+    ) -> tuple[Charge, ...]:
+        """The bill for a store: one charge per limit.
+
+        Args:
+            keys: one per limit.
+            costs: one per limit.
+            lease: for every charge.
+            held: for the charges of concurrency limits, where there is no ``lease``.
+            flexible: costs that are not fixed may be lowered to what fits.
+        """
         return tuple(
-            Charge(self.namespace, limit, key, cost) for limit, key, cost in zip(self.limits, keys, costs, strict=True)
+            Charge(
+                self.namespace,
+                limit,
+                key,
+                cost,
+                lease or (held if limit.algorithm is Algorithm.CONCURRENCY else None),
+                flexible and limit.cost is None,
+            )
+            for limit, key, cost in zip(self.limits, keys, costs, strict=True)
         )
 
     def resets(self, names: Sequence[str], attributes: Mapping[str, object]) -> tuple[Charge, ...]:
@@ -169,16 +197,6 @@ def _picker(limits: Sequence[Limit]) -> Callable[[Mapping[str, object]], Sequenc
         return None
     pick = itemgetter(*names)
     return pick if len(names) > 1 else lambda attributes: (pick(attributes),)
-
-
-def check_limit(limit: object) -> None:
-    """Only a ``Limit`` is one.
-
-    Raises:
-        LimitError: anything else.
-    """
-    if not isinstance(limit, Limit):
-        raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
 
 
 def check_cost(cost: Any) -> int:

@@ -50,7 +50,7 @@ class Store(Protocol):
         ...
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
-        """Give back, add to or renew charges that were made, all in one step; for each whether anything was written.
+        """Give back, add to or renew charges that were made, all in one step; for each whether it was in time.
 
         Raises:
             StoreError: the store could not do it; nothing was written.

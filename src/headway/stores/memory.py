@@ -81,17 +81,17 @@ class MemoryStore:
         with self._lock:
             now = self.clock()
             writes: list[tuple[Table, Key, State]] = []
-            written = []
+            in_times = []
             for change in changes:
                 table = self._table(change.charge.namespace, change.charge.limit)
                 state = table.states.get(change.charge.key)
-                new = change.applied(state, now)
-                written.append(new is not state)
+                new, in_time = change.applied(state, now)
+                in_times.append(in_time)
                 if new is not state:
                     writes.append((table, change.charge.key, new))
             if writes:
                 self._write(writes, now)
-        return tuple(written)
+        return tuple(in_times)
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``."""

@@ -107,16 +107,16 @@ class SqliteStore:
         def work(connection: sqlite3.Connection) -> tuple[bool, ...]:
             now = self.clock()
             writes = []
-            written = []
+            in_times = []
             for change in changes:
                 key = change.charge.stored_key()
                 state = _read(connection, change.charge, key)
-                new = change.applied(state, now)
-                written.append(new is not state)
+                new, in_time = change.applied(state, now)
+                in_times.append(in_time)
                 if new is not state:
                     writes.append((change.charge, key, new))
             self._write(connection, writes, now)
-            return tuple(written)
+            return tuple(in_times)
 
         return self._transact(work, "BEGIN IMMEDIATE")
 

@@ -1,0 +1,72 @@
+"""What a flow may ask its driver to do. The driver sends the answer back, or throws what went wrong into the flow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from headway.core.change import Change
+from headway.core.charge import Charge
+from headway.limiter.queue import Ticket
+
+__all__ = ["Advance", "Apply", "Call", "Clears", "Effect", "Flow", "Pause", "Turn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Ask the store to decide; the answer is its ``Answer``.
+
+    Attributes:
+        charges: the bill.
+        commit: False for a peek.
+        local: ask the in-process stand-in instead of the store.
+    """
+
+    charges: tuple[Charge, ...]
+    commit: bool
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """Change charges that were made; the answer says for each whether it was in time."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Clears:
+    """When that many units will have passed: (ns, the store's clock)."""
+
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Wait until a ticket is the first of its line, at most so many ns; the answer says whether it is."""
+
+    ticket: Ticket
+    at_most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait so many ns, or until something the ticket waits for was given back."""
+
+    ticket: Ticket
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a function of the user's, which may be ``async`` where the driver is; the answer is what it returns."""
+
+    function: Callable[[Mapping[str, object]], Any]
+    attributes: Mapping[str, object]
+
+
+Effect = Advance | Apply | Clears | Turn | Pause | Call
+
+_Result = TypeVar("_Result")
+Flow = Generator[Effect, Any, _Result]
