@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from headway.core.key import encode_key
 from headway.core.limit import Limit
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.quota import DAY, HOUR, SECOND, Quota
@@ -215,6 +217,8 @@ def test_shadow_limits_are_not_shown() -> None:
         "RateLimit-Policy": '"permin";q=50;w=60',
         "RateLimit": '"permin";r=49;t=1',
     }
+    refusing = (Refused(0, 1, DAY, DAY), Refused(0, SECOND, SECOND, SECOND))
+    assert retry_after_seconds(Verdict((shadow, MINUTELY), refusing, False, NOW)) == 1
 
 
 def test_partition_keys_are_tags_without_a_way_back() -> None:
@@ -228,6 +232,8 @@ def test_partition_keys_are_tags_without_a_way_back() -> None:
     assert len(set(tags.values())) == len(tags)
     assert all(len(tag) == 12 and b"49170" not in tag for tag in tags.values())
     tag = tags[b"a" * 16, "one", "+491700000000"]
+    other_purpose = encode_key("", "one", "", ("phone",), ("+491700000000",))
+    assert tag != hmac.digest(b"a" * 16, other_purpose, "sha256")[:12]
     assert tag == partition_key(b"a" * 16, "one", ("phone",), "+491700000000")
     assert partition_key(b"a" * 16, "one", ("a", "b"), ("x", "yz")) != partition_key(
         b"a" * 16, "one", ("a", "b"), ("xy", "z")

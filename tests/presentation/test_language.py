@@ -33,6 +33,7 @@ def test_a_tag_finds_its_language(tag: str, found: str | None) -> None:
         ("it", "en"),
         ("de;q=0, fr;q=0.1", "fr"),
         ("de;q=0", "en"),
+        ("de-AT, de;q=0, fr;q=0.1", "fr"),
         ("*", "en"),
         ("*;q=0.5, ja;q=0.4", "en"),
         ("en;q=0, *", "de"),

@@ -47,6 +47,7 @@ def header(answer: Response, name: str) -> str | None:
         ("text/plain;q=0.5, text/html", HTML),
         ("text/html;q=0.5, */*;q=0.1", HTML),
         ("text/html;q=0, text/*", PLAIN),
+        ("text/plain;q=0.3, text/html;level=1;q=0.5, text/html;q=0.1", HTML),
         ("application/problem+json;q=0, application/json;q=0, */*;q=0.1", PLAIN),
         ("text/html, application/json", PROBLEM),
         ("image/png", PROBLEM),
@@ -207,7 +208,8 @@ def test_the_page_runs_its_own_script_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "<!--", "&lt;"]
+    "text",
+    ["</script><script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "<!--<script ", "</script ", "&lt;"],
 )
 def test_whatever_a_text_says_is_escaped(text: str) -> None:
     """A limit's own text is text on the page, never markup, and is read back unchanged."""
@@ -215,6 +217,7 @@ def test_whatever_a_text_says_is_escaped(text: str) -> None:
     found = page(verdict)
     assert [tag for tag, _ in found.tags] == [tag for tag, _ in page().tags]
     answer = respond(verdict, accept="text/html")
+    assert "<" not in answer.body.decode().split('id="problem">')[1].split("</script>\n")[0]
     assert read_problem(answer).detail == f"{text} in 60 minutes"
 
 
