@@ -1,0 +1,53 @@
+"""The sliding log: exact, because it remembers every admitted arrival of the last period."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core.outcome import Admitted, Refused
+from headway.core.quota import MINUTE, SECOND
+from headway.core.sliding_log import SlidingLog
+
+THREE = SlidingLog(3, MINUTE)
+
+
+def test_a_hit_stops_counting_at_exactly_its_period_later() -> None:
+    """The window is half open: one nanosecond before, the hit still counts; at the instant it does not."""
+    state, _ = THREE.decide(None, 0, 3)
+    assert THREE.decide(state, MINUTE - 1, 1)[1] == Refused(0, 1, 1, 1)
+    assert THREE.decide(state, MINUTE, 3)[1] == Admitted(0, MINUTE, MINUTE)
+
+
+def test_hits_of_one_instant_are_one_entry() -> None:
+    """A thousand hits at one instant take the room of one, and an entry of a little earlier time joins the newest."""
+    rule = SlidingLog(1000, MINUTE)
+    state = None
+    for _ in range(1000):
+        state, _ = rule.decide(state, 5, 1)
+    assert state == (5, 1000)
+    state, _ = THREE.decide(None, 10 * SECOND, 1)
+    assert THREE.decide(state, 9 * SECOND, 1)[0] == (10 * SECOND, 2)
+
+
+def test_the_log_forgets_what_no_longer_counts() -> None:
+    """State holds the hits of one period, however long the history."""
+    state = None
+    for second in range(0, 10_000, 20):
+        state, outcome = THREE.decide(state, second * SECOND, 1)
+        assert isinstance(outcome, Admitted)
+        assert state is not None
+        assert len(state) <= 6
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 3)), max_size=60))
+def test_no_half_open_period_holds_more_than_the_count(moves: list[tuple[int, int]]) -> None:
+    """Summed over any (t − period, t], the admitted units are at most the count; and none is refused that would fit."""
+    now, state, admitted = 0, None, []
+    for seconds, cost in moves:
+        now += seconds * SECOND
+        live = sum(units for at, units in admitted if at + MINUTE > now)
+        state, outcome = THREE.decide(state, now, cost)
+        assert isinstance(outcome, Admitted) is (live + cost <= 3)
+        if isinstance(outcome, Admitted):
+            admitted.append((now, cost))
