@@ -25,6 +25,7 @@ NOW = 1785542400.0
         ("retry after 1343.2 minutes", 80592),
         ("wait 15 minutes and try again in 5 seconds", 900),
         ("Please retry your request in 58.9 s", 58.9),
+        ("Quota will be replenished in 15.07:02:29.", 1321349),
     ],
 )
 def test_an_announced_wait_is_read(text: str, seconds: float) -> None:
@@ -44,6 +45,7 @@ def test_an_announced_wait_is_read(text: str, seconds: float) -> None:
         "too many failed logins (5) in the last 1h0m0s",
         "You can retry 5 times",
         "Wait a moment",
+        "Expected quota reset within 24h.",
         "error 429 at line 30",
     ],
 )

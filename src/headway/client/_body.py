@@ -9,15 +9,25 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from itertools import islice
 from typing import Any
 from urllib.parse import parse_qsl
 
+from headway.client._body_fields import (
+    CODES,
+    ERROR_TEXTS,
+    NAMES,
+    SENTENCES,
+    declares_failure,
+    field_role,
+    is_code,
+    plain_key,
+)
 from headway.client._limits import ShownLimit
 from headway.client._moments import number, offset
 
 _LARGEST = 16_384  # characters of JSON that are parsed; refusals are small
-_NODES = 250
+_NODES = 160
 _DEPTH = 14
 
 
@@ -52,56 +62,6 @@ class Said:
     fields: list[tuple[str, str]] = field(default_factory=list)
 
 
-_CODES_TEXT = """
-    code error type status reason errorcode errortype errorname errno tag id sysid kind state subcode
-    statuscode name title exception class category fault faultcode errorreason errorkey messagecode key __type
-    retcode errcode substatus errorclass identifier problem cause slug
-    """
-_CODES = frozenset(_CODES_TEXT.split())
-_SENTENCES_TEXT = """
-    message msg error errors errormessage errormsg detail details description errordescription info information note
-    reason title text result faultstring string errorsummary summary usermessage errordetail developermessage retmsg
-    errorinfo warning explanation statusmessage exceptionmessage errmsg notice content moreinfo localizedmessage
-    """
-_SENTENCES = frozenset(_SENTENCES_TEXT.split())
-_NAMES_TEXT = """
-    policyname quotalimit quotaid limitname limittype ratelimittype policy limitid quotaname bucket rule rulename
-    ratelimitname violatedlimit throttletype limitkey scope
-    """
-_NAMES = frozenset(_NAMES_TEXT.split())
-_WAITS = re.compile(
-    r"(?:(?:x?ratelimit)?(?:retryafter|retryin|retrydelay|retrywait|retrybackoff|tryagainin|tryagainafter|wait|waittime|waitfor|waitperiod"
-    r"|backoff|cooldown|estimatedtime|estimatedwait|lockout|lockedfor|timeleft|timetowait|timeremaining|availablein|delay"
-    r"|timeuntilreset|timetoreset|ttr|nextrequestin|retryafterduration|throttletime|timeuntilretry|retryinterval)"
-    r"|(?:(?:seconds?|secs?|time)(?:until|to|till|before|left|remaining)(?:reset|retry|wait|next\w*|unlock)?))"
-    r"(?:in)?(ms|millis|milliseconds|s|secs?|seconds|m|mins?|minutes|h|hours)?"
-)
-_RESETS = re.compile(
-    r"(?:x?(?:rate)?limit|quota|window|usage)?(?:resets?|renews?|refresh|replenish)(at|time|timestamp|date|on|in|after|utc|datetime)?"
-    r"(ms|millis|milliseconds|s|secs?|seconds|epoch)?"
-)
-_INSTANTS = re.compile(
-    r"(?:retryat|retryafterdate|retryaftertime|nextretryat|availableat|nextavailable\w*|blockeduntil|banneduntil|lockeduntil|suspendeduntil"
-    r"|throttleduntil|limiteduntil|until|nextallowed\w*|nextaccess\w*|nextrequestat|resumeat|unblock(?:ed)?at|banexpires\w*|expiresat|tryagainat)"
-)
-_LIMITS = re.compile(
-    r"total|(?:rate|request|requests|quota|daily|max|maximum|total)?(?:limit|quota|allowed|max|maximum|requests)(?:value|max)?|maxrequests|capacity"
-)
-_LEFTS = re.compile(
-    r"(?:requests?|calls?|quota|limit|ratelimit|tokens|credits)?(?:remaining|left|available)(?:requests|calls|quota)?"
-)
-_WINDOWS = re.compile(
-    r"(?:window|period|interval|timewindow|windowsize|ratelimitperiod)(?:in)?(ms|s|secs?|seconds|minutes|hours)?"
-)
-_UNITS = {"ms": 1e-3, "mi": 60.0, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "ho": 3600.0}
-_PLAIN = re.compile(r"[^a-z0-9]+")
-_ERROR_KEYS_TEXT = "error errors fault exception errorcode errormessage errorid errcode retcode"
-_ERROR_KEYS = frozenset(_ERROR_KEYS_TEXT.split())
-_ERROR_TEXTS_TEXT = "error errors fault exception"
-_ERROR_TEXTS = frozenset(_ERROR_TEXTS_TEXT.split())
-_NOTES_TEXT = "information info note message msg detail details description warning notice"
-_NOTES = frozenset(_NOTES_TEXT.split())
-_FAILED_VALUES = frozenset(["0", "error", "fail", "failed", "failure", "notok", "nok", "ko", "false"])
 _NAMESPACED = re.compile(r"[A-Z][A-Za-z]{1,24}:[A-Z][\w ]{2,60}", re.A)  # EAPI:Rate limit exceeded
 _LINK = re.compile(r"(?:https?://|www\.)[^\s\"'<>)\]]+")
 
@@ -180,7 +140,7 @@ class _Walk:
         """Walk the whole body."""
         if isinstance(value, dict):
             inner = next(iter(value.values())) if len(value) == 1 else None
-            self.said.failed = _declares_failure(value) or (isinstance(inner, dict) and _declares_failure(inner))
+            self.said.failed = declares_failure(value) or (isinstance(inner, dict) and declares_failure(inner))
         elif isinstance(value, str):
             self.said.texts.append(_sentence(value))
         level: list[tuple[str, Any]] = [("", value)]
@@ -228,7 +188,7 @@ class _Walk:
     def _number(self, key: str, raw: str, value: float, shown: dict[str, Any]) -> None:
         """Read a field whose value is a number, or text that is one."""
         text = str(value)
-        if key in _CODES:
+        if key in CODES:
             self.said.fields.append((key, text))
             return
         self._quantity(key, raw, text, shown)
@@ -266,21 +226,23 @@ class _Walk:
             said.problem_type = value
         elif key == "period":
             said.periods.append(value[:96])
-        elif key in _NAMES and len(value) <= 96:
+        elif key in NAMES and len(value) <= 96:
             said.names.append(value)
         elif " " not in value and len(value) <= 96:
-            if raw != "@type" and (key in _CODES or key in _ERROR_TEXTS) and _is_code(key, value):
+            if raw != "@type" and (key in CODES or key in ERROR_TEXTS) and is_code(key, value):
                 said.codes.append(("sysid" if (parent, key) == ("sys", "id") else key, value.split("#")[-1]))
             said.fields.append((key, value))
-        elif key in _ERROR_TEXTS and _NAMESPACED.fullmatch(value):
+        elif key in ERROR_TEXTS and _NAMESPACED.fullmatch(value):
             said.codes.append(("namespaced", value))
-        elif key in _SENTENCES or key in _CODES or key in _ERROR_TEXTS or (" " in value and len(value) < 400):
+        elif key in SENTENCES or key in CODES or key in ERROR_TEXTS or (" " in value and len(value) < 400):
             said.texts.append(_sentence(value))
 
     def _limit(self, shown: dict[str, Any], fields: dict[Any, Any]) -> None:
         """Add the limit that one object's fields show; a lone `limit` is none unless it says it is a quota's."""
         if "quota" in shown:
             shown.setdefault("limit", shown["quota"])
+        if "used" in shown and "limit" in shown and shown["used"] >= shown["limit"]:
+            shown.setdefault("remaining", 0)
         if not shown.keys().isdisjoint(("reset", "remaining", "quota", "window")):
             name = fields.get("name")
             limit = ShownLimit(
@@ -295,49 +257,9 @@ class _Walk:
             self.said.limits.append(limit)
 
 
-@lru_cache(maxsize=1024)
-def plain_key(raw: str) -> str:
-    """Return the normal form of a field's name: lower case, letters and digits only."""
-    return _PLAIN.sub("", raw[:80].lower())
-
-
-@lru_cache(maxsize=1024)
-def field_role(key: str) -> tuple[str | None, float]:
-    """Return what a body field measures, if anything, and the seconds in its unit.
-
-    Args:
-        key: The field's name in its normal form.
-    """
-    if (found := _WAITS.fullmatch(key)) is not None:
-        return "wait", _unit(found.group(1))
-    if (found := _RESETS.fullmatch(key)) is not None:
-        return "reset", _unit(found.group(2))
-    if _INSTANTS.fullmatch(key):
-        return "instant", 1.0
-    if _LEFTS.fullmatch(key):
-        return "remaining", 1.0
-    if _LIMITS.fullmatch(key):
-        return "quota" if key.startswith("quota") else "limit", 1.0
-    if (found := _WINDOWS.fullmatch(key)) is not None:
-        return "window", _unit(found.group(1))
-    return None, 1.0
-
-
-def _is_code(key: str, value: str) -> bool:
-    """Whether a field's text is a code: no number, no link; and a bare `id` is one only without digits."""
-    return not value.isdigit() and "://" not in value and not (key == "id" and any(c.isdigit() for c in value))
-
-
 def _is_scalar(value: Any) -> bool:
     """Whether a value can be a header field's."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)
-
-
-def _unit(word: str | None) -> float:
-    """Return the seconds in one unit that ends a field's name."""
-    if not word:
-        return 1.0
-    return 1e-3 if word.startswith(("ms", "milli")) else 60.0 if word.startswith("m") else _UNITS.get(word[:2], 1.0)
 
 
 def _cost_bucket(said: Said, status: dict[Any, Any]) -> None:
@@ -353,36 +275,12 @@ def _cost_bucket(said: Said, status: dict[Any, Any]) -> None:
     said.limits.append(ShownLimit("", int(most), int(left), wait=wait, source="body: throttleStatus", refuses=True))
 
 
-def _declares_failure(fields: dict[Any, Any]) -> bool:
-    """Whether a JSON object says that it is an error, or is nothing but a few sentences where an answer should be."""
-    sentences = 0
-    for raw, value in list(fields.items())[:64]:
-        key = plain_key(str(raw))
-        if key in _ERROR_KEYS and value not in (None, "", 0, "0", False, [], {}):
-            return True
-        if key in ("success", "ok") and value is False:
-            return True
-        if key in ("status", "result", "stat", "state") and str(value).lower() in _FAILED_VALUES:
-            return True
-        if key == "status" and isinstance(value, str) and value.isupper() and "_" in value:
-            return True
-        if key in ("code", "statuscode", "errorcode") and str(value) in ("429", "503", "403"):
-            return True
-        if key in ("cod", "code", "status") and isinstance(value, int) and value >= 400:
-            return True
-        if key == "code" and str(value).lstrip("-").isdigit() and not fields.get("data", True):
-            return True
-        if key in _NOTES and isinstance(value, str) and " " in value:
-            sentences += 1
-    return 0 < len(fields) <= 3 and sentences == len(fields)
-
-
 _SHORT_TEXT = 300
 _COMPLAINT = re.compile(
     r"\W*(?:error|rate.?limit|too many|throttl|quota|over |exceeded|you have|you've|your |limit|slow down|api |request|retry)",
     re.I,
 )
-_TAG = re.compile(r"<[^>]{0,500}>")
+_TAG = re.compile(r"<[^<>]{0,500}>")
 _LEAF = re.compile(r"<([A-Za-z][\w.:-]{0,40})(?:\s[^<>]{0,200})?>([^<>]{1,2000})</\1\s*>")
 _UNSEEN = re.compile(r"<(script|style|svg)\b.*?(?:</\1\s*>|$)", re.S | re.I)
 
@@ -392,12 +290,12 @@ def _markup(text: str, said: Said, now: float) -> None:
     head = text[:400].lower()
     if "<html" in head or "<!doctype html" in head or "<head" in head or "<body" in head or "<h1" in head:
         page = _UNSEEN.sub(" ", text[:_LARGEST])
-        said.texts.append(" ".join(_sentence(page).split()))
+        said.texts.append(" ".join(_sentence(page[: _LARGEST // 2]).split()))
         return
     walk = _Walk(said, now)
     shown: dict[str, Any] = {}
     said.failed = any(mark in head for mark in ("<error", "<fault", "<response", 'stat="fail"', "<exception"))
-    for tag, value in list(_leaves(text[:_LARGEST])):
+    for tag, value in islice(_leaves(text[: _LARGEST // 2]), _NODES):
         key = plain_key(tag.split(":")[-1])
         value = html.unescape(value).strip()
         if value.isdigit() and not walk._quantity(key, tag, value, shown):

@@ -52,7 +52,7 @@ def grpc_status(fields: HeaderFields, warnings: list[str]) -> GrpcStatus | None:
     details = fields.get("grpc-status-details-bin")
     if details:
         try:
-            raw = base64.b64decode(details[:16_384] + "=" * (-len(details) % 4))
+            raw = base64.b64decode(details[:16_384] + "=" * (-len(details) % 4), validate=True)
             _read_status(raw, status)
         except (binascii.Error, ValueError, IndexError):
             warnings.append("grpc-status-details-bin is malformed and was ignored.")

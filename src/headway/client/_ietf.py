@@ -16,6 +16,8 @@ from headway.client._headers import HeaderFields
 from headway.client._limits import ShownLimit
 from headway.presentation.structured import InnerList, Item, parse_dictionary, parse_list
 
+_LONGEST = 1024
+
 
 def limits_from_ratelimit(fields: HeaderFields, warnings: list[str]) -> tuple[list[ShownLimit], list[ShownLimit]]:
     """Read the `RateLimit` and `RateLimit-Policy` fields.
@@ -44,9 +46,16 @@ def with_policy(one: ShownLimit, policies: list[ShownLimit]) -> ShownLimit:
     return one
 
 
+def _too_long(name: str, text: str, warnings: list[str]) -> bool:
+    """Whether a field is longer than any honest one; it's ignored as if malformed."""
+    if len(text) > _LONGEST:
+        warnings.append(f"{name}: {len(text)} characters are too many, and were ignored.")
+    return len(text) > _LONGEST
+
+
 def _limits(text: str | None, warnings: list[str]) -> list[ShownLimit]:
     """Read the `RateLimit` field in either of its forms."""
-    if not text:
+    if not text or _too_long("RateLimit", text, warnings):
         return []
     try:
         members = parse_list(text)
@@ -97,7 +106,7 @@ def _dictionary(text: str, warnings: list[str]) -> list[ShownLimit]:
 
 def _policies(text: str | None, warnings: list[str]) -> list[ShownLimit]:
     """Read the `RateLimit-Policy` field."""
-    if not text:
+    if not text or _too_long("RateLimit-Policy", text, warnings):
         return []
     try:
         members = parse_list(text)

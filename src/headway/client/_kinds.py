@@ -18,12 +18,11 @@ _PROBLEMS = {
     "abnormal-usage-detected": Meaning.RATE,
 }
 _GRPC = {
-    "RESOURCE_EXHAUSTED": RejectionKind.AMBIGUOUS,
     "UNAVAILABLE": RejectionKind.TRANSIENT,
     "PERMISSION_DENIED": RejectionKind.FORBIDDEN,
     "UNAUTHENTICATED": RejectionKind.MISCONFIGURED,
 }
-_LIMITING = (Meaning.MONEY, Meaning.OVERLOAD, Meaning.RATE)
+_LIMITING = (Meaning.MONEY, Meaning.LOCKED, Meaning.OVERLOAD, Meaning.RATE)
 _ORDER = list(Meaning)
 
 
@@ -40,7 +39,7 @@ class Evidence:
         dialect: What the service's documentation says that a code means.
         problem_type: The `type` of a problem document.
         failed: Whether the response declares itself a failure whatever its status.
-        hinted: Whether a wait is stated anywhere but in a limit.
+        hint: The wait stated anywhere but in a limit, seconds.
         says_429: Whether the body carries the status 429.
         grpc: The name of the gRPC status.
     """
@@ -53,7 +52,7 @@ class Evidence:
     dialect: Meaning | None
     problem_type: str | None
     failed: bool
-    hinted: bool
+    hint: float | None
     says_429: bool
     grpc: str | None
 
@@ -64,17 +63,25 @@ def decide(seen: Evidence) -> tuple[RejectionKind, str] | None:
     from_texts = _strongest(seen.texts)
     problem = _problem(seen.problem_type)
     said, source = _combined(seen.dialect, problem, from_codes, from_texts)
+    if said not in _LIMITING and seen.problem_type is not None:
+        named = meaning(words(_last_part(seen.problem_type)))
+        if named in _LIMITING:
+            said, source = named, "problem type"
     if seen.says_429 and said not in _LIMITING:
         said, source = Meaning.RATE, "body code"
+    if said is None and seen.grpc == "RESOURCE_EXHAUSTED":
+        said = Meaning.QUOTA
     if not _refused(seen, said, from_codes):
         return None
     if said is Meaning.MONEY and not (source == "body text" and _short_name(seen.names)):
         return RejectionKind.QUOTA_EXHAUSTED, source
     if said is Meaning.OVERLOAD:
         return RejectionKind.OVERLOADED, source
+    if said is Meaning.LOCKED:
+        return RejectionKind.TRANSIENT, source
     exhausted = seen.chosen is not None and seen.chosen.exhausted
     if said in (Meaning.MONEY, Meaning.RATE, Meaning.QUOTA) or exhausted or seen.status in (429, 420, 430, 509):
-        if said in (Meaning.SETUP, Meaning.FORBIDDEN) and not exhausted and not seen.hinted and seen.status != 429:
+        if said in (Meaning.SETUP, Meaning.FORBIDDEN) and not exhausted and seen.hint is None and seen.status != 429:
             return _denied(said), source
         return _limited(seen, said, source)
     if seen.status in (402, 456):
@@ -108,7 +115,12 @@ def _problem(problem_type: str | None) -> Meaning | None:
     """Return what a problem type of the IETF draft means; hosts are compared leniently."""
     if problem_type is None:
         return None
-    return _PROBLEMS.get(problem_type.rpartition("#")[2].rpartition("/")[2].rpartition(":")[2])
+    return _PROBLEMS.get(_last_part(problem_type))
+
+
+def _last_part(problem_type: str) -> str:
+    """Return the part of a problem type's URI that names the problem."""
+    return problem_type.rpartition("#")[2].rpartition("/")[2].rpartition(":")[2]
 
 
 def _refused(seen: Evidence, said: Meaning | None, from_codes: Meaning | None) -> bool:
@@ -119,10 +131,12 @@ def _refused(seen: Evidence, said: Meaning | None, from_codes: Meaning | None) -
         if not seen.failed:
             return False
         if seen.grpc is not None:
-            return seen.grpc in _GRPC or said in _LIMITING
+            return seen.grpc in _GRPC or said in _LIMITING or said is Meaning.QUOTA
         return said in _LIMITING or said is Meaning.QUOTA or from_codes in (Meaning.FORBIDDEN, Meaning.SETUP)
     if seen.status < 400:
         return False
+    if seen.status in (400, 401) and Meaning.SETUP in (from_codes, said if seen.status == 401 else None):
+        return True
     return said in _LIMITING or said is Meaning.QUOTA
 
 
@@ -141,8 +155,11 @@ def _limited(seen: Evidence, said: Meaning | None, source: str) -> tuple[Rejecti
             return RejectionKind.QUOTA_EXHAUSTED, "body text"
     if seen.status in (402, 456):
         return RejectionKind.QUOTA_EXHAUSTED, "status"
-    if said is Meaning.QUOTA and not seen.hinted and seen.chosen is None:
-        return RejectionKind.AMBIGUOUS, source
+    if said is Meaning.QUOTA and seen.chosen is None:
+        if seen.hint is None:
+            return RejectionKind.AMBIGUOUS, source
+        if seen.hint > _DAY or seen.status == 403:
+            return RejectionKind.QUOTA_EXHAUSTED, source
     return RejectionKind.RATE_LIMITED, source if said in (
         Meaning.RATE,
         Meaning.QUOTA,
@@ -168,7 +185,7 @@ def _otherwise(seen: Evidence, said: Meaning | None, source: str) -> tuple[Rejec
         return RejectionKind.OVERLOADED, "status"
     if seen.status == 503:
         return RejectionKind.TRANSIENT, source
-    if seen.hinted and said is not Meaning.SETUP:
+    if seen.hint is not None and said is not Meaning.SETUP:
         return RejectionKind.RATE_LIMITED, "status"
     if said in (Meaning.SETUP, Meaning.FORBIDDEN):
         return _denied(said), source

@@ -37,6 +37,7 @@ _FILLER = (
 )
 _WHEN = rf"(?P<date>{DATE})|(?P<duration>{DURATION})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
 _WAIT = re.compile(rf"{_ANNOUNCE}{_FILLER}{{0,7}}?[\s:=,(\[~\"']{{0,4}}(?:{_WHEN})", re.I | re.A)
+_SPAN = re.compile(r"\b(?:in|for|wait)\s+((?:\d{1,4}\.)?\d{1,3}:\d\d:\d\d)(?![\w:])", re.I | re.A)
 _LEFT = re.compile(rf"(?P<duration>{DURATION})\s+(?:before|until|left|remaining|to\s+go)\b", re.I | re.A)
 _PERIOD_BEFORE = re.compile(r"(?:\bper|/|\bevery|\beach|\bin the last|\bin the past|\bwithin)\s*$", re.I)
 _TOMORROW = re.compile(
@@ -110,6 +111,8 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
                 seconds = _one_wait(found, text, now)
                 if seconds is not None:
                     best = max(best or 0.0, seconds, 0.0)
+    if ":" in text and (span := _SPAN.search(text)) is not None:
+        best = max(best or 0.0, duration(span.group(1)) or 0.0)
     if best is None and (clock := _CLOCK_TIME.search(text)) is not None:
         best = _until_clock(clock, text, now, zone)
     if best is None and _NIGHT.search(text) and (tomorrow := _TOMORROW.search(text)) is not None:
@@ -152,7 +155,7 @@ def _one_wait(found: re.Match[str], text: str, now: float) -> float | None:
         return None if at is None else round(at - now, 6)
     if groups["duration"]:
         written = groups["duration"].lower()
-        if _PERIOD_BEFORE.search(text[: found.start("duration")]):
+        if _PERIOD_BEFORE.search(text[max(0, found.start("duration") - 16) : found.start("duration")]):
             return None
         written = re.sub(r"^\d+\s*(?:-|–|to)\s*(?=\d)", "", written)
         return duration(written.strip())

@@ -16,6 +16,7 @@ class Meaning(Enum):
     """What a code or a sentence says about a refusal."""
 
     MONEY = "money or an allowance that is bought"
+    LOCKED = "another request holds the same object"
     OVERLOAD = "the server's capacity"
     RATE = "too many requests"
     QUOTA = "a quota whose period isn't said"
@@ -33,7 +34,12 @@ _TABLE = (
         rf"(?:\s+[\w'’]+){{0,3}}\s+(?:credits?|balance)\b|\bcredits?{_GAP}?\s*(?:exceeded|exhausted|deplet|used up"
         r"|reached|expired|run out|too low|insufficient)|\bbalance\b(?:\s+\w+){0,3}\s+(?:low|insufficient|empty|exhausted)"
         r"|\bbilling (?:details|hard limit|limit|account)|\bpayment\b|prepa(?:id|y)|top up|trial (?:has )?(?:ended|expired)"
-        r"|overdue|unpaid|arrears|free tier (?:has been )?exhausted",
+        r"|overdue|unpaid|arrears|free tier (?:has been )?exhausted|storage\s?(?:quota|limit)|disk quota|insufficient storage",
+    ),
+    (
+        Meaning.LOCKED,
+        r"lock timeout|lock_timeout|cannot be accessed right now|another (?:\w+ ){0,3}(?:request|operation|process) (?:is|was)"
+        r"|concurrent (?:modification|update|write)|optimistic lock",
     ),
     (
         Meaning.OVERLOAD,
@@ -57,7 +63,7 @@ _TABLE = (
     ),
     (
         Meaning.QUOTA,
-        r"\bquota\b|usage limits?|resource\s?(?:has been )?\s?exhausted|allowance|allotment|entitlement|plan limit|limit exceeded"
+        r"\bquota\b|usage limits?|\bused up\b|resource\s?(?:has been )?\s?exhausted|allowance|allotment|entitlement|plan limit|limit exceeded"
         r"|over (?:your )?limit|allocation",
     ),
     (
@@ -83,11 +89,12 @@ _TABLE = (
 )
 # Stems, one of which is in every text that a meaning's pattern finds: looking for them is far cheaper.
 _STEMS = {
-    Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier",
+    Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier storage disk",
+    Meaning.LOCKED: "lock accessed another concurrent",
     Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
     Meaning.RATE: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
     " abus available automat tomorrow budget block bann",
-    Meaning.QUOTA: "quota limit resource exhaust allow allot entitle allocation",
+    Meaning.QUOTA: "quota limit used resource exhaust allow allot entitle allocation",
     Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"
     " authenticat disabled skew signature billing",
     Meaning.FORBIDDEN: "permi accessible forbidden access authori allowed bann suspended list block scope prohibit"
@@ -155,6 +162,7 @@ _OF_LIMITS = (Meaning.MONEY, Meaning.OVERLOAD, Meaning.RATE, Meaning.QUOTA)
 
 _WORD = re.compile(r"[A-Za-z]{3}")
 _CAMEL = re.compile(r"\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b(\s+(?:[Ll]imit|[Qq]uota)\b)?")
+_PER = re.compile(r"\b[a-z]\w*(?:-\w+){0,6}-per-(?:second|minute|min|hour|day|week|month)\b", re.I)
 _ORDINAL = re.compile(r"\b(primary|secondary) rate limit", re.I)
 
 
@@ -162,13 +170,16 @@ _ORDINAL = re.compile(r"\b(primary|secondary) rate limit", re.I)
 def limit_named_in(text: str) -> str | None:
     """Return the name of a limit that a sentence uses, or None.
 
-    It is a CamelCase word that says what is limited, states a period, or stands before "limit" (`TotalRequests Limit exceeded`), or the
-    word that tells one rate limit from another (`a secondary rate limit`).
+    It is a CamelCase word that says what is limited, states a period, or stands before "limit" (`TotalRequests Limit exceeded`); a
+    hyphenated word that says per what (`free-models-per-day`); or the word that tells one rate limit from another (`a secondary rate limit`).
     """
     text = text[:LONGEST]
     for found in _CAMEL.finditer(text):
         word = found.group(1)
         if not _is_generic(word) and (found.group(2) or period_of_name(word) or meaning(words(word)) is Meaning.RATE):
             return word
+    per = _PER.search(text) if "-per-" in text else None
+    if per is not None:
+        return per.group()
     ordinal = _ORDINAL.search(text)
     return ordinal.group(1).lower() if ordinal else None

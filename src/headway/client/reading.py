@@ -32,6 +32,7 @@ _NAMING = frozenset(
     ["headererror", "tag", "namespaced", "reason"]
 )  # places whose code is a name, however general its words
 _STATUSES = frozenset(["code", "status", "statuscode", "errorcode", "error"])
+_SENTENCES = 12  # of a body are read; the first ones say what there is to say
 _NEAR = 2.0  # two hints less than this many seconds apart are one hint, rounded differently
 
 
@@ -107,7 +108,7 @@ class _Reading:
     def rejection(self) -> Rejection | None:
         """Return the conclusions, or None when the response is no refusal."""
         said = read_body(self.body, (self.fields.get("content-type") or "").lower(), self.now)
-        said.texts = list(dict.fromkeys(said.texts))
+        said.texts = list(dict.fromkeys(said.texts))[:_SENTENCES]
         self._add_error_fields(said)
         json_fields = [value for value in json_in_fields(self.fields) if isinstance(value, dict | list)]
         for value in json_fields:
@@ -134,7 +135,9 @@ class _Reading:
             dialect=next((one.means for one in dialects if one.means is not None), None),
             problem_type=said.problem_type,
             failed=said.failed or self.grpc is not None,
-            hinted=bool(waits) or bool(said.waits) or words is not None,
+            hint=max(
+                (*(each for _, each in (*waits, *said.waits)), *(() if words is None else (words,))), default=None
+            ),
             says_429=self.status != 429 and any(key in _STATUSES and text == "429" for key, text in said.fields),
             grpc=self.grpc.code if self.grpc else None,
         )
