@@ -15,6 +15,7 @@ from typing import Any
 
 from headway.core.fixed_window import FixedWindow
 from headway.core.gcra import Gcra
+from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.limit import Limit
 from headway.core.outcome import Admitted
 from headway.core.rule import Rule
@@ -69,6 +70,8 @@ def _admit_and_expiry(limit: Limit, states: _States) -> tuple[_Admit, _Expiry | 
         match rule:
             case Gcra():
                 return _gcra(rule, states), None
+            case LeakyBucketQueue():  # admits what GCRA admits, only later
+                return _gcra(rule.gcra, states), None
             case FixedWindow(anchored=False):
                 return _aligned_window(rule, states), None
             case SlidingLog():

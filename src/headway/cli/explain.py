@@ -8,12 +8,12 @@ import sys
 from typing import Final
 
 from headway.analysis.explain import Explanation, explain_quota, say_duration
+from headway.cli import exit_codes
 from headway.core.quota import Quota
 from headway.errors import QuotaError
 
 __all__ = ["add_parser", "run"]
 
-_USAGE: Final = 64
 _NO_BOUND: Final = "no bound"
 _NAMES: Final = {"1s": "second", "1m": "minute", "1h": "hour", "1d": "day"}
 
@@ -41,9 +41,9 @@ def run(args: argparse.Namespace) -> int:
         explanation = explain_quota(Quota.parse(" ".join(args.quota)))
     except QuotaError as error:
         print(f"headway explain: {error}", file=sys.stderr)
-        return _USAGE
+        return exit_codes.USAGE
     print(json.dumps(explanation.as_json()) if args.json else _table(explanation))
-    return 0
+    return exit_codes.OK
 
 
 def _table(explanation: Explanation) -> str:

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import BinaryIO, Final, TextIO, cast
 
 from headway.analysis.replay import FIELDS, Readable, Replay, check_fields, replay_log
+from headway.cli import exit_codes
 from headway.core.limit import Algorithm, Limit
 
 __all__ = ["add_parser", "run"]
 
-_USAGE: Final = 64
-_BAD_LOG: Final = 65
-_NO_LOG: Final = 66
+_NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _ALGORITHMS: Final = tuple(name.value for name in Algorithm if name is not Algorithm.CONCURRENCY)
 _EVERYONE: Final = "everyone"
 _LONGEST_SHOWN: Final = 80
@@ -83,9 +82,9 @@ def run(args: argparse.Namespace) -> int:
         with _opened(args.log) as (stream, bar):
             replay = replay_log(stream, limit, match=args.match, behind=args.behind, top=top, progress=bar.show)
     except ValueError as error:
-        return _fail(str(error), _USAGE)
+        return _fail(str(error), exit_codes.USAGE)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        return _fail(f"{args.log}: no intact gzip file: {error}", _BAD_LOG)
+        return _fail(f"{args.log}: no intact gzip file: {error}", exit_codes.NEVER)
     except OSError as error:
         return _fail(f"{args.log}: cannot be read: {error.strerror or error}", _NO_LOG)
     if not replay.lines:
@@ -96,10 +95,10 @@ def run(args: argparse.Namespace) -> int:
         return _fail(
             f"{args.log}: none of its {replay.lines} lines is in the common or combined log format; expected lines such "
             f"as {_EXAMPLE}",
-            _BAD_LOG,
+            exit_codes.NEVER,
         )
     print(json.dumps(_as_json(replay, limit, args)) if args.json else _table(replay, limit, args))
-    return 0
+    return exit_codes.OK
 
 
 def _fail(problem: str, status: int) -> int:
