@@ -3,8 +3,10 @@
 import json
 import math
 from datetime import UTC, datetime, timedelta, timezone
+from email.message import Message
 from zoneinfo import ZoneInfo
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,6 +58,17 @@ def test_headers_may_come_in_any_container(case: Case) -> None:
         if pairs is not None and other is not None:
             for name in ("kind", "retry_after", "limit", "remaining", "reset_at", "limit_name", "window", "source"):
                 assert getattr(pairs, name) == getattr(other, name)
+
+
+def test_header_containers_of_libraries_keep_every_line() -> None:
+    """Httpx's headers, an email message and a plain object with items() give all lines of a field."""
+    message = Message()
+    message["Retry-After"] = "10"
+    message["Retry-After"] = "120"
+    for headers in (httpx.Headers([("Retry-After", "10"), ("Retry-After", "120")]), message):
+        rejection = read(429, headers, "", received_at=NOW)
+        assert rejection is not None
+        assert rejection.retry_after == 120
 
 
 @pytest.mark.parametrize(

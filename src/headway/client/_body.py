@@ -244,7 +244,7 @@ class _Walk:
         if "used" in shown and "limit" in shown and shown["used"] >= shown["limit"]:
             shown.setdefault("remaining", 0)
         if not shown.keys().isdisjoint(("reset", "remaining", "quota", "window")):
-            name = fields.get("name")
+            name = next((fields[key] for key in ("name", "quotaId", "quota_limit") if key in fields), None)
             limit = ShownLimit(
                 "",
                 shown.get("limit"),

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 Quantity: TypeAlias = Literal[
-    "limit", "implied", "remaining", "reset", "wait", "used", "window", "name", "reason", "rate", "cost"
+    "limit", "implied", "remaining", "reset", "wait", "used", "window", "name", "reason", "refill", "cost"
 ]
 
 QUANTITIES: dict[str, Quantity] = {
@@ -21,7 +21,7 @@ QUANTITIES: dict[str, Quantity] = {
     **dict.fromkeys(["used", "usage", "observed", "count", "consumed"], "used"),
     **dict.fromkeys(["window", "period", "interval"], "window"),
     **dict.fromkeys(["name", "resource"], "name"),
-    **dict.fromkeys(["replenish", "refill", "restore", "fillrate"], "rate"),
+    **dict.fromkeys(["replenish", "refill", "restore", "fillrate"], "refill"),
     **dict.fromkeys(["requested"], "cost"),
     **dict.fromkeys(["reason", "scope", "problem", "type", "violated", "exceeded"], "reason"),
 }
@@ -36,7 +36,7 @@ _UNITS = {
 }
 _QUALIFIERS = {
     "reset": frozenset(["after", "at", "in", "time", "timestamp", "date", "on", "utc", "epoch"]),
-    "rate": frozenset(["rate"]),
+    "refill": frozenset(["rate"]),
     "cost": frozenset(["tokens"]),
 }
 

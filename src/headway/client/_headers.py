@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 HeadersLike: TypeAlias = Mapping[Any, Any] | Iterable[Any] | None
-"""A mapping, pairs, or anything with `multi_items()` (httpx), `getlist()`-free mappings included; `str` or `bytes`."""
+"""A mapping, pairs, or anything with `multi_items()` (httpx) or `items()` (email, aiohttp); `str` or `bytes`."""
 
 
 class HeaderFields:
@@ -42,8 +42,8 @@ def _pairs(headers: HeadersLike) -> Iterable[tuple[Any, Any]]:
     """Yield name and value of anything that holds header fields; skip what is no pair."""
     if headers is None:
         return
-    multi = getattr(headers, "multi_items", None)
-    items = multi() if callable(multi) else headers.items() if isinstance(headers, Mapping) else headers
+    listed = getattr(headers, "multi_items", None) or getattr(headers, "items", None)
+    items = listed() if callable(listed) else headers
     for pair in items:
         if isinstance(pair, list | tuple) and len(pair) == 2:
             yield pair[0], pair[1]

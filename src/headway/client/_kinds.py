@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from headway.client._limits import ShownLimit
 from headway.client._prose import period_of_name, periods, words
-from headway.client._vocabulary import Meaning, meaning
+from headway.client._vocabulary import Meaning, meaning, speaks_of_requests
 from headway.client.rejection import RejectionKind
 
 _DAY = 86_400.0
@@ -13,16 +13,16 @@ _ALWAYS = frozenset([429, 420, 430, 509, 529, 503, 403, 402, 456, 418])
 """Statuses that are refusals by themselves; any other one needs evidence."""
 
 _PROBLEMS = {
-    "quota-exceeded": Meaning.RATE,
+    "quota-exceeded": Meaning.LIMIT,
     "temporary-reduced-capacity": Meaning.OVERLOAD,
-    "abnormal-usage-detected": Meaning.RATE,
+    "abnormal-usage-detected": Meaning.LIMIT,
 }
 _GRPC = {
     "UNAVAILABLE": RejectionKind.TRANSIENT,
     "PERMISSION_DENIED": RejectionKind.FORBIDDEN,
     "UNAUTHENTICATED": RejectionKind.MISCONFIGURED,
 }
-_LIMITING = (Meaning.MONEY, Meaning.LOCKED, Meaning.OVERLOAD, Meaning.RATE)
+_LIMITING = (Meaning.MONEY, Meaning.LOCKED, Meaning.OVERLOAD, Meaning.LIMIT)
 _ORDER = list(Meaning)
 
 
@@ -68,19 +68,20 @@ def decide(seen: Evidence) -> tuple[RejectionKind, str] | None:
         if named in _LIMITING:
             said, source = named, "problem type"
     if seen.says_429 and said not in _LIMITING:
-        said, source = Meaning.RATE, "body code"
+        said, source = Meaning.LIMIT, "body code"
     if said is None and seen.grpc == "RESOURCE_EXHAUSTED":
         said = Meaning.QUOTA
-    if not _refused(seen, said, from_codes):
+    if not _refused(seen, said, source, from_codes):
         return None
-    if said is Meaning.MONEY and not (source == "body text" and _short_name(seen.names)):
+    short_name = max(_periods(seen.names), default=_DAY) < _DAY
+    if said is Meaning.MONEY and not (source == "body text" and short_name):
         return RejectionKind.QUOTA_EXHAUSTED, source
     if said is Meaning.OVERLOAD:
         return RejectionKind.OVERLOADED, source
     if said is Meaning.LOCKED:
         return RejectionKind.TRANSIENT, source
     exhausted = seen.chosen is not None and seen.chosen.exhausted
-    if said in (Meaning.MONEY, Meaning.RATE, Meaning.QUOTA) or exhausted or seen.status in (429, 420, 430, 509):
+    if said in (Meaning.MONEY, Meaning.LIMIT, Meaning.QUOTA) or exhausted or seen.status in (429, 420, 430, 509):
         if said in (Meaning.SETUP, Meaning.FORBIDDEN) and not exhausted and seen.hint is None and seen.status != 429:
             return _denied(said), source
         return _limited(seen, said, source)
@@ -123,10 +124,12 @@ def _last_part(problem_type: str) -> str:
     return problem_type.rpartition("#")[2].rpartition("/")[2].rpartition(":")[2]
 
 
-def _refused(seen: Evidence, said: Meaning | None, from_codes: Meaning | None) -> bool:
-    """Whether a response is a refusal at all: by its status, or because an error speaks of a limit."""
+def _refused(seen: Evidence, said: Meaning | None, source: str, from_codes: Meaning | None) -> bool:
+    """Whether a response is a refusal at all: by its status, or because an error speaks of a limit in time."""
     if seen.status in _ALWAYS:
         return True
+    if source == "body text" and not any(speaks_of_requests(text) for text in seen.texts):
+        return False
     if 200 <= seen.status < 300:
         if not seen.failed:
             return False
@@ -142,15 +145,17 @@ def _refused(seen: Evidence, said: Meaning | None, from_codes: Meaning | None) -
 
 def _limited(seen: Evidence, said: Meaning | None, source: str) -> tuple[RejectionKind, str]:
     """Tell a rate from a quota by the period: of the violated limit, of what names it, of the codes, of the text."""
+    stated = _periods(seen.names)
     window = seen.chosen.window if seen.chosen is not None else None
-    for period in (*(period_of_name(name) for name in seen.names), window):
-        if period is not None:
-            kind = RejectionKind.QUOTA_EXHAUSTED if period >= _DAY else RejectionKind.RATE_LIMITED
-            return kind, source if source != "status" else "limit"
+    period = max(stated) if stated else window
+    if period is not None:
+        kind = RejectionKind.QUOTA_EXHAUSTED if period >= _DAY else RejectionKind.RATE_LIMITED
+        return kind, source if source != "status" else "limit"
     for text in (*(words(code) for code in seen.codes), *seen.texts):
         short, long = periods(text)
         if short and long:
-            return RejectionKind.AMBIGUOUS, "body text"
+            soon = seen.hint is not None and seen.hint < _DAY
+            return RejectionKind.RATE_LIMITED if soon else RejectionKind.AMBIGUOUS, "body text"
         if long:
             return RejectionKind.QUOTA_EXHAUSTED, "body text"
     if seen.status in (402, 456):
@@ -160,16 +165,14 @@ def _limited(seen: Evidence, said: Meaning | None, source: str) -> tuple[Rejecti
             return RejectionKind.AMBIGUOUS, source
         if seen.hint > _DAY or seen.status == 403:
             return RejectionKind.QUOTA_EXHAUSTED, source
-    return RejectionKind.RATE_LIMITED, source if said in (
-        Meaning.RATE,
-        Meaning.QUOTA,
-    ) else "limit" if seen.chosen else "status"
+    if said not in (Meaning.LIMIT, Meaning.QUOTA):
+        source = "limit" if seen.chosen else "status"
+    return RejectionKind.RATE_LIMITED, source
 
 
-def _short_name(names: list[str]) -> bool:
-    """Whether what names the violated limit states a period shorter than a day, and nothing states a longer one."""
-    stated = [period for name in names if (period := period_of_name(name)) is not None]
-    return bool(stated) and max(stated) < _DAY
+def _periods(names: list[str]) -> list[float]:
+    """Return the periods that names of the violated limit state, in seconds."""
+    return [period for name in names if (period := period_of_name(name)) is not None]
 
 
 def _denied(said: Meaning) -> RejectionKind:

@@ -42,7 +42,7 @@ class _Gathered:
     wait: float | None = None
     window: float | None = None
     name: str | None = None
-    rate: float | None = None
+    refill: float | None = None
     cost: float = 1.0
     source: str = ""
     implied: bool = False
@@ -113,8 +113,8 @@ def _take(one: _Gathered, name: FieldName, value: str, now: float, source: str) 
         one.remaining = int(amount)
     elif quantity == "used":
         one.used = amount
-    elif quantity == "rate":
-        one.rate = amount
+    elif quantity == "refill":
+        one.refill = amount
     elif quantity == "cost":
         one.cost = amount
     elif one.limit is None and amount == int(amount):
@@ -228,13 +228,16 @@ def _put_together(one: _Gathered) -> Iterator[ShownLimit]:
     remaining, wait, source = one.remaining, one.wait, one.source
     if remaining is None and one.used is not None and one.limit is not None and one.used >= one.limit:
         remaining = 0
-    if one.rate and remaining is not None and wait is None and one.reset is None:
+    if one.refill and remaining is not None and wait is None and one.reset is None:
         # a bucket that says how much it refills: in its interval, else in a second
-        wait = round(max(one.cost - remaining, 0.0) / one.rate * (one.window or 1.0), 6)
+        wait = round(max(one.cost - remaining, 0.0) / one.refill * (one.window or 1.0), 6)
         source = "replenish rate"
     if one.implied and remaining is None:
         return
-    yield ShownLimit(one.label, one.limit, remaining, one.reset, wait, window, one.name, source)
+    limit = one.limit
+    if limit == 0 and not remaining:
+        limit = remaining = None  # placeholders: a limit that refuses for another reason shows only its reset
+    yield ShownLimit(one.label, limit, remaining, one.reset, wait, window, one.name, source)
 
 
 def _paired(gathered: _Gathered, window: float | None) -> Iterator[ShownLimit]:

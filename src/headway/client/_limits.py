@@ -5,7 +5,6 @@ The rules of the choice:
 * a limit that the response names as violated counts, whatever it has left (a request may cost more than is left);
 * else a limit counts when nothing is left of it; of several, the one with the longest wait;
 * a limit with something left is a decoy: its numbers and its reset say nothing about this refusal;
-* a limit of 0 of which 0 are left is a placeholder;
 * a limit that doesn't say what is left counts when no other limit is shown.
 """
 

@@ -9,7 +9,7 @@ from headway.client._headers import HeaderFields
 from headway.client._moments import instants, offset
 
 _MILLISECONDS = re.compile(r"(?:^|-)retry-?after-?(?:ms|millis|milliseconds)$|^x-amz-retry-after$")
-_SECONDS = re.compile(r"(?:^|-)retry-?after(?:-?(?:s|sec|seconds))?$|^x-retry-in$|^retry-in$")
+_SECONDS = re.compile(r"(?:^|-)retry-?after(?:-?(?:s|sec|seconds))?$|(?:^|-)retry-(?:in|at)$")
 
 
 def retry_after(fields: HeaderFields, now: float, warnings: list[str]) -> list[tuple[str, float]]:

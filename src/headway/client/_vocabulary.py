@@ -18,7 +18,7 @@ class Meaning(Enum):
     MONEY = "money or an allowance that is bought"
     LOCKED = "another request holds the same object"
     OVERLOAD = "the server's capacity"
-    RATE = "too many requests"
+    LIMIT = "too many requests"
     QUOTA = "a quota whose period isn't said"
     SETUP = "the caller's set-up"
     FORBIDDEN = "not permitted"
@@ -39,7 +39,7 @@ _TABLE = (
     (
         Meaning.LOCKED,
         r"lock timeout|lock_timeout|cannot be accessed right now|another (?:\w+ ){0,3}(?:request|operation|process) (?:is|was)"
-        r"|concurrent (?:modification|update|write)|optimistic lock",
+        r"|concurrent (?:modification|update|write)|optimistic lock|prior request|still processing",
     ),
     (
         Meaning.OVERLOAD,
@@ -50,7 +50,7 @@ _TABLE = (
         r"|server is (?:under|experiencing)",
     ),
     (
-        Meaning.RATE,
+        Meaning.LIMIT,
         r"rate\s?-?limit|rate exceeded|request rate|requests? limit|too (?:many|fast|quick|frequent)|too much (?:request|weight|usage)|throttl"
         r"|slow\s?down|flood|over (?:the )?(?:rate|query|request|daily|request) ?limit|\bcalls? (?:rate|limit)"
         rf"|exceed\w*{_GAP}?\s*(?:rate|requests?|calls?|queries|hits|limits?|allow\w+|throughput)\b|max(?:imum)?{_GAP}?\s*"
@@ -90,9 +90,9 @@ _TABLE = (
 # Stems, one of which is in every text that a meaning's pattern finds: looking for them is far cheaper.
 _STEMS = {
     Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier storage disk",
-    Meaning.LOCKED: "lock accessed another concurrent",
+    Meaning.LOCKED: "lock accessed another concurrent prior processing",
     Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
-    Meaning.RATE: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
+    Meaning.LIMIT: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
     " abus available automat tomorrow budget block bann",
     Meaning.QUOTA: "quota limit used resource exhaust allow allot entitle allocation",
     Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"
@@ -131,6 +131,23 @@ _GENERIC = frozenset(_GENERIC_TEXT.split())
 _SHAPE = re.compile(r"[A-Za-z][\w.:/-]{2,95}", re.A)
 
 
+_REQUESTS = re.compile(
+    r"rate.?limit|rate exceeded|over.{0,12}limit|requests?|calls?\b|throttl|too (?:many|fast|quick|frequent)|slow down|flood"
+    r"|quer(?:y|ies)|\bper\b|quota|credit|balance|billing|usage|overload|capacity|busy|retry|again|wait|attempts|daily|month|hits"
+    r"|frequen|lag|budget|limit reached"
+)
+_SIZES = re.compile(
+    r"\b(?:size|length|characters?|bytes|payload|page|parameter|argument|depth|rows|columns|context|file|complexity of|too large|too long)\b"
+)
+_CERTAIN = re.compile(r"rate.?limit|too many (?:requests|calls|attempts)|throttl|quota|per (?:second|minute|hour|day)")
+
+
+def speaks_of_requests(text: str) -> bool:
+    """Whether a sentence about a limit is about requests in time, and not about the size of one of them."""
+    text = text[:LONGEST].lower()
+    return bool(_CERTAIN.search(text) or (_REQUESTS.search(text) and not _SIZES.search(text)))
+
+
 @lru_cache(maxsize=512)
 def names_a_limit(code: str) -> bool:
     """Whether a code says more than that there were too many requests: `activityLimitReached` does.
@@ -157,7 +174,7 @@ def _is_generic(code: str) -> bool:
 
 
 _COUNTED = frozenset(["requests", "tokens", "input_tokens", "output_tokens", "concurrency", "qps", "bandwidth"])
-_OF_LIMITS = (Meaning.MONEY, Meaning.OVERLOAD, Meaning.RATE, Meaning.QUOTA)
+_OF_LIMITS = (Meaning.MONEY, Meaning.OVERLOAD, Meaning.LIMIT, Meaning.QUOTA)
 
 
 _WORD = re.compile(r"[A-Za-z]{3}")
@@ -176,7 +193,7 @@ def limit_named_in(text: str) -> str | None:
     text = text[:LONGEST]
     for found in _CAMEL.finditer(text):
         word = found.group(1)
-        if not _is_generic(word) and (found.group(2) or period_of_name(word) or meaning(words(word)) is Meaning.RATE):
+        if not _is_generic(word) and (found.group(2) or period_of_name(word) or meaning(words(word)) is Meaning.LIMIT):
             return word
     per = _PER.search(text) if "-per-" in text else None
     if per is not None:

@@ -22,7 +22,7 @@ from headway.client._kinds import Evidence, decide
 from headway.client._limit_fields import json_in_fields, limits_from_fields
 from headway.client._limits import ShownLimit, violated
 from headway.client._moments import FAR, instant, number, offset, to_datetime
-from headway.client._prose import quota_in_words
+from headway.client._prose import period_of_name, quota_in_words
 from headway.client._prose import wait as wait_in_words
 from headway.client._retry_after import retry_after
 from headway.client._vocabulary import limit_named_in, names_a_limit, speaks_of_a_limit
@@ -122,6 +122,7 @@ class _Reading:
             said.waits.extend(one for value in json_fields for one in minutes_in(value, minutes))
         shown, reasons = self._shown(said, dialects)
         said.names.extend(name for text in said.texts if (name := limit_named_in(text)) is not None)
+        said.names.sort(key=lambda name: -(period_of_name(name) or 0.0))  # of several names the longest period
         named = [*reasons, *said.violated, *said.names]
         chosen = violated(shown, named)
         waits = retry_after(self.fields, self.now, self.warnings)
