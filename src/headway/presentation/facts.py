@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
-from typing import Final
+from typing import Final, NamedTuple
 
 from headway.core.outcome import Never, Refused
 from headway.core.quota import DAY, Quota
@@ -26,8 +25,7 @@ _SMALL: Final = 60
 """Units that may be named whatever t is: no server is hurt by so few."""
 
 
-@dataclass(frozen=True, slots=True)
-class Advertised:
+class Advertised(NamedTuple):
     """One limit as header fields show it.
 
     Attributes:
@@ -35,7 +33,7 @@ class Advertised:
         quota: units a window: ``q``.
         window: whole seconds, at least 1: ``w``.
         burst: the most units at once.
-        count: the quota's own count; equal to ``quota`` unless the period is no whole number of seconds.
+        own_count: the quota's own count; equal to ``quota`` unless the period is no whole number of seconds.
         remaining: units that could be spent now, 0 to burst; None where the store did not say.
         replenish: seconds until more than ``remaining`` can be spent, rounded up; None when nothing is owed.
         reset: ns until the limit is as if unused.
@@ -48,7 +46,7 @@ class Advertised:
     quota: int
     window: int
     burst: int
-    count: int
+    own_count: int
     remaining: int | None
     replenish: int | None
     reset: int

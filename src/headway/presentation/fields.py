@@ -13,20 +13,21 @@ from headway.presentation.dialect import Dialect, check_dialects
 from headway.presentation.facts import Advertised, advertise, retry_after_seconds
 from headway.presentation.rounding import seconds_up
 
-__all__ = ["Fields", "expose", "fields"]
+__all__ = ["DEFAULT_DIALECTS", "Fields", "expose", "fields"]
 
 Fields = tuple[tuple[str, str], ...]
 """Header fields as (name, value), each name once."""
 
-_DEFAULT: Final = (Dialect.DRAFT11,)
-_LISTS: Final = (Dialect.DRAFT11, Dialect.DRAFT12_PREVIEW)
+_DRAFT11: Final = Dialect.DRAFT11
+_DRAFT12: Final = Dialect.DRAFT12_PREVIEW
+DEFAULT_DIALECTS: Final = (_DRAFT11,)
 _DELTAS: Final = (Dialect.DRAFT6, Dialect.X_RATELIMIT_DELTA)
 _EXPOSE: Final = "Access-Control-Expose-Headers"
 
 
 def fields(
     verdict: Verdict,
-    dialects: str | Iterable[str] = _DEFAULT,
+    dialects: str | Iterable[str] = DEFAULT_DIALECTS,
     *,
     partition_keys: Sequence[bytes | None] = (),
     cors: bool = False,
@@ -50,21 +51,14 @@ def fields(
     """
     if verdict.allowed and verdict.degraded is not None:
         return ()
-    chosen = dialects if dialects is _DEFAULT else check_dialects(dialects)
+    chosen = dialects if dialects is DEFAULT_DIALECTS else check_dialects(dialects)
     found: dict[str, str] = {}
     lines = advertise(verdict, partition_keys)
     if lines:
-        shown = _one(verdict, lines)
-        if any(dialect in _LISTS for dialect in chosen):
+        if _DRAFT11 in chosen or _DRAFT12 in chosen:
             _write_lists(found, lines, chosen)
-        if Dialect.DRAFT7 in chosen:
-            _write_draft7(found, lines, shown)
-        if Dialect.DRAFT6 in chosen:
-            found.setdefault("RateLimit-Policy", _old_policy(lines))
-            _write_three(found, "RateLimit-", shown, verdict.now, Dialect.DRAFT6)
-        for dialect in (Dialect.X_RATELIMIT_EPOCH, Dialect.X_RATELIMIT_DELTA):
-            if dialect in chosen:
-                _write_three(found, "X-RateLimit-", shown, verdict.now, dialect)
+        if chosen is not DEFAULT_DIALECTS:
+            _write_older(found, verdict, lines, chosen)
     wait = retry_after_seconds(verdict)
     if wait is not None:
         found["Retry-After"] = str(wait)
@@ -99,35 +93,47 @@ def _one(verdict: Verdict, lines: Sequence[Advertised]) -> Advertised | None:
 def _write_lists(found: dict[str, str], lines: Sequence[Advertised], chosen: Sequence[Dialect]) -> None:
     """Draft -11, the -12 preview, or both in one item: unknown parameters are comments to either."""
     found["RateLimit-Policy"] = ", ".join([_policy(line) for line in lines])
-    items = [_item(line, chosen) for line in lines if line.remaining is not None]
+    eleven, twelve = _DRAFT11 in chosen, _DRAFT12 in chosen
+    items = [_item(line, eleven, twelve) for line in lines if line.remaining is not None]
     if items:
         found["RateLimit"] = ", ".join(items)
 
 
 def _policy(line: Advertised) -> str:
     if line.concurrent:
-        return f'"{line.name}";q={line.count};qu="concurrent-requests"'
-    burst = f";headway-burst={line.burst}" if line.burst != line.count else ""
+        return f'"{line.name}";q={line.own_count};qu="concurrent-requests"'
+    burst = f";headway-burst={line.burst}" if line.burst != line.own_count else ""
     return f'"{line.name}";q={line.quota};w={line.window}{burst}'
 
 
-def _item(line: Advertised, chosen: Sequence[Dialect]) -> str:
-    parts = [f'"{line.name}"']
-    if Dialect.DRAFT11 in chosen:
-        parts.append(f"r={line.offered}")
-        if line.replenish is not None:
-            parts.append(f"t={line.replenish}")
-    if Dialect.DRAFT12_PREVIEW in chosen:
-        parts.append(f"a={line.offered}")
-        if line.replenish is not None:
-            parts.append(f"w={line.replenish}")
+def _item(line: Advertised, eleven: bool, twelve: bool) -> str:
+    offered, replenish = line.offered, line.replenish
+    text = f'"{line.name}"'
+    if eleven:
+        text += f";r={offered}" if replenish is None else f";r={offered};t={replenish}"
+    if twelve:
+        text += f";a={offered}" if replenish is None else f";a={offered};w={replenish}"
         if line.cost is not None:
-            parts.append(f"c={line.cost}")
+            text += f";c={line.cost}"
     if line.partition_key is not None:
         from base64 import b64encode
 
-        parts.append(f"pk=:{b64encode(line.partition_key).decode('ascii')}:")
-    return ";".join(parts)
+        text += f";pk=:{b64encode(line.partition_key).decode('ascii')}:"
+    return text
+
+
+def _write_older(
+    found: dict[str, str], verdict: Verdict, lines: Sequence[Advertised], chosen: Sequence[Dialect]
+) -> None:
+    shown = _one(verdict, lines)
+    if Dialect.DRAFT7 in chosen:
+        _write_draft7(found, lines, shown)
+    if Dialect.DRAFT6 in chosen:
+        found.setdefault("RateLimit-Policy", _old_policy(lines))
+        _write_three(found, "RateLimit-", shown, verdict.now, Dialect.DRAFT6)
+    for dialect in (Dialect.X_RATELIMIT_EPOCH, Dialect.X_RATELIMIT_DELTA):
+        if dialect in chosen:
+            _write_three(found, "X-RateLimit-", shown, verdict.now, dialect)
 
 
 def _write_draft7(found: dict[str, str], lines: Sequence[Advertised], shown: Advertised | None) -> None:
@@ -140,7 +146,7 @@ def _old_policy(lines: Sequence[Advertised]) -> str:
     """Drafts -04 to -07: the quota is the item's value; ``burst`` is the parameter of -06's own example."""
     return ", ".join(
         [
-            f"{line.quota};w={line.window}" + (f";burst={line.burst}" if line.burst != line.count else "")
+            f"{line.quota};w={line.window}" + (f";burst={line.burst}" if line.burst != line.own_count else "")
             for line in lines
         ]
     )

@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from headway.core.verdict import Verdict
-from headway.presentation.rounding import instant, milliseconds_up
+from headway.core.zone import zone_of
+from headway.presentation.moments import instant
+from headway.presentation.rounding import milliseconds_up
 from headway.presentation.sentence import sentence
 
 __all__ = ["MEDIA_TYPE", "Problem", "problem", "status_of"]
@@ -72,8 +74,6 @@ class Problem:
         """
         if verdict.allowed:
             raise ValueError("an admitted request has no problem document; expected a refused verdict")
-        from headway.core.zone import zone_of
-
         status, limit, wait = status_of(verdict), verdict.limit, verdict.retry_after
         named = zone or (limit.quota.zone if limit else None)
         return cls(

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING
 
 from headway.core.verdict import Verdict
-from headway.presentation.accept import HTML, PLAIN, PROBLEM, choose_form
-from headway.presentation.dialect import Dialect
-from headway.presentation.fields import Fields, expose, fields
-from headway.presentation.language import choose
-from headway.presentation.problem import Problem
+from headway.presentation.fields import DEFAULT_DIALECTS, Fields, expose, fields
+
+if TYPE_CHECKING:
+    from headway.presentation.problem import Problem
 
 __all__ = ["Response", "read_problem", "respond"]
-
-_DEFAULT: Final = (Dialect.DRAFT11,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ def respond(
     accept: str | None = None,
     accept_language: str | None = None,
     method: str = "GET",
-    dialects: str | Iterable[str] = _DEFAULT,
+    dialects: str | Iterable[str] = DEFAULT_DIALECTS,
     partition_keys: Sequence[bytes | None] = (),
     cors: bool = False,
     locale: str = "en",
@@ -65,6 +62,11 @@ def respond(
     sent = fields(verdict, dialects, partition_keys=partition_keys)
     if verdict.allowed:
         return Response(200, (*sent, expose(sent)) if cors and sent else sent, b"")
+    # What only a refusal needs is loaded when there is one: most requests pass.
+    from headway.presentation.accept import PROBLEM, choose_form
+    from headway.presentation.language import choose
+    from headway.presentation.problem import Problem
+
     tongue = choose(accept_language, locale)
     found = Problem.of(verdict, tongue, zone=zone)
     form = choose_form(accept)
@@ -84,6 +86,8 @@ def respond(
 
 
 def _body(found: Problem, form: str, locale: str) -> tuple[bytes, Fields]:
+    from headway.presentation.accept import HTML, PLAIN
+
     if form == PLAIN:
         return f"{found.detail}\n".encode("utf-8", "replace"), ()
     if form == HTML:
@@ -102,6 +106,9 @@ def read_problem(response: Response) -> Problem:
     Raises:
         ValueError: another media type, or a body that is not what headway renders.
     """
+    from headway.presentation.accept import HTML, PROBLEM
+    from headway.presentation.problem import Problem
+
     kind = next((value for name, value in response.headers if name.lower() == "content-type"), "")
     media_type = kind.split(";", 1)[0].strip().lower()
     if media_type == PROBLEM:

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 
 from headway.core.zone import zone_of
 from headway.presentation.language import Language, mark, mark_plural
-from headway.presentation.rounding import instant, seconds_up, whole_minute
+from headway.presentation.moments import instant, whole_minute
+from headway.presentation.rounding import seconds_up
 
 __all__ = ["ABSOLUTE", "MONTHS", "RELATIVE", "say_wait"]
 
