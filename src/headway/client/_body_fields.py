@@ -33,7 +33,7 @@ _WAITS = re.compile(
     r"(?:in)?(ms|millis|milliseconds|s|secs?|seconds|m|mins?|minutes|h|hours)?"
 )
 _RESETS = re.compile(
-    r"(?:x?(?:rate)?limit|quota|window|usage)?(?:resets?|renews?|refresh|replenish)(at|time|timestamp|date|on|in|after|utc|datetime)?"
+    r"(?:x?(?:rate)?limit|quota|window|usage)?(?:resets?|renews?|refresh|replenish)(at|time|timestamp|date|on|in|after|utc|datetime|delay)?"
     r"(ms|millis|milliseconds|s|secs?|seconds|epoch)?"
 )
 _INSTANTS = re.compile(
@@ -63,8 +63,8 @@ _FAILED_VALUES = frozenset(["0", "error", "fail", "failed", "failure", "notok", 
 
 @lru_cache(maxsize=1024)
 def plain_key(raw: str) -> str:
-    """Return the normal form of a field's name: lower case, letters and digits only."""
-    return _PLAIN.sub("", raw[:80].lower())
+    """Return the normal form of a field's name: lower case, letters and digits only, without a namespace."""
+    return _PLAIN.sub("", raw[:80].rpartition(":")[2].lower())
 
 
 @lru_cache(maxsize=1024)

@@ -36,6 +36,7 @@ _UNITS = {
 }
 _QUALIFIERS = {
     "reset": frozenset(["after", "at", "in", "time", "timestamp", "date", "on", "utc", "epoch"]),
+    "wait": frozenset(["after", "at", "in"]),
     "refill": frozenset(["rate"]),
     "cost": frozenset(["tokens"]),
 }

@@ -148,6 +148,9 @@ def _take_written(one: _Gathered, name: FieldName, value: str, now: float, sourc
         count, times, unit = quota.groups()
         one.limit, one.window = _count(count), duration(f"{times or 1} {unit}")
         return one.window is not None
+    if name.quantity == "limit" and (period := duration(value)) is not None:
+        one.window = period  # some call the period the limit
+        return True
     pairs = _PAIR.findall(value.lower()[:200])
     for word, text in pairs:
         quantity = QUANTITIES.get(word)

@@ -77,12 +77,12 @@ _HOURS = re.compile(
     re.I | re.A,
 )
 _PERIOD_WORDS = (
-    (re.compile(r"seco?nds?|secondly|sec|qps|rps|tps", re.I), 1.0),
-    (re.compile(r"minutes?|minutely|mins?|[rt]pm|qpm", re.I), 60.0),
-    (re.compile(r"hours?|hourly|hrs?|qph|rph", re.I), 3600.0),
-    (re.compile(r"days?|daily|today|[rtq]pd", re.I), float(_DAY)),
+    (re.compile(r"(?:per)?seco?nds?|secondly|sec|qps|rps|tps", re.I), 1.0),
+    (re.compile(r"(?:per)?minutes?|minutely|mins?|[rt]pm|qpm", re.I), 60.0),
+    (re.compile(r"(?:per)?hours?|hourly|hrs?|qph|rph", re.I), 3600.0),
+    (re.compile(r"(?:per)?days?|daily|today|[rtq]pd", re.I), float(_DAY)),
     (re.compile(r"weeks?|weekly", re.I), 7.0 * _DAY),
-    (re.compile(r"months?|monthly", re.I), 30.0 * _DAY),
+    (re.compile(r"(?:per)?months?|monthly", re.I), 30.0 * _DAY),
     (re.compile(r"years?|yearly|annual(?:ly)?", re.I), 365.0 * _DAY),
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-./:#]+")

@@ -34,7 +34,7 @@ _TABLE = (
         rf"(?:\s+[\w'’]+){{0,3}}\s+(?:credits?|balance)\b|\bcredits?{_GAP}?\s*(?:exceeded|exhausted|deplet|used up"
         r"|reached|expired|run out|too low|insufficient)|\bbalance\b(?:\s+\w+){0,3}\s+(?:low|insufficient|empty|exhausted)"
         r"|\bbilling (?:details|hard limit|limit|account)|\bpayment\b|prepa(?:id|y)|top up|trial (?:has )?(?:ended|expired)"
-        r"|overdue|unpaid|arrears|free tier (?:has been )?exhausted|storage\s?(?:quota|limit)|disk quota|insufficient storage",
+        r"|\bran? out of\b|run out of|overdue|unpaid|arrears|free tier (?:has been )?exhausted|storage\s?(?:quota|limit)|disk quota|insufficient storage",
     ),
     (
         Meaning.LOCKED,
@@ -43,9 +43,9 @@ _TABLE = (
     ),
     (
         Meaning.OVERLOAD,
-        r"\bover\s?load|over capacity|at capacity|exceed\w* capacity|capacity (?:constraints?|exceeded)|reduced[\s-]capacity"
+        r"\bover\s?load|over capacity|at capacity|exceed\w* capacity|capacity (?:constraints?|exceeded|exhausted)|reduced[\s-]capacity"
         r"|insufficient capacity|(?:server|service|system|cluster|backend)s?(?:\s+\w+){0,3}\s+busy|server\s?busy|too busy"
-        r"|(?:high|heavy|unusual|increased) (?:server )?(?:load|demand|traffic|volume)|rejected execution|queue (?:is )?full"
+        r"|(?:high|heavy|increased) (?:server )?(?:load|demand|traffic|volume)|rejected execution|queue (?:is )?full"
         r"|circuit.?break|\bmaxlag\b|\blagged\b|back\s?pressure|out of (?:memory|capacity)|load shed"
         r"|server is (?:under|experiencing)",
     ),
@@ -89,7 +89,7 @@ _TABLE = (
 )
 # Stems, one of which is in every text that a meaning's pattern finds: looking for them is far cheaper.
 _STEMS = {
-    Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier storage disk",
+    Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier storage disk out",
     Meaning.LOCKED: "lock accessed another concurrent prior processing",
     Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
     Meaning.LIMIT: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
@@ -120,7 +120,7 @@ def meaning(text: str) -> Meaning | None:
 
 _GENERIC_TEXT = """
     ratelimit ratelimited ratelimitexceeded ratelimiterror ratelimitexceedederror ratelimitederror toomanyrequests
-    toomanyrequest toomanyrequestserror throttled throttling requestthrottled insufficientquota quotaexceeded
+    toomanyrequest toomanyrequestserror throttled throttling requestthrottled insufficientquota quotaexceeded quotaexceedederror
     quotaexhausted overloaded overloadederror error errors failed failure fail forbidden unauthorized
     permissiondenied accessdenied resourceexhausted unavailable serviceunavailable aborted invalidrequesterror
     invalidrequest badrequest notok requesterror apierror clienterror servererror internalerror about:blank
@@ -165,7 +165,8 @@ def names_a_limit(code: str) -> bool:
 
 def speaks_of_a_limit(code: str) -> bool:
     """Whether the words of a code are about a limit of any kind."""
-    return meaning(words(code)) in _OF_LIMITS
+    in_words = words(code).lower()
+    return meaning(in_words) in _OF_LIMITS or in_words.endswith(" limit")
 
 
 def _is_generic(code: str) -> bool:
