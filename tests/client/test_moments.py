@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.client._moments import duration, instant, next_clock, next_midnight, offset
+from headway.client._moments import FAR, duration, instant, next_clock, next_midnight, number, offset
 
 NOW = datetime(2026, 8, 1, tzinfo=UTC).timestamp()
 
@@ -59,6 +59,14 @@ def test_an_old_reset_is_past_and_no_wait_of_decades() -> None:
     assert old is not None
     assert old < 0
     assert offset("1234567890", NOW) == 1234567890
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("0" * 500 + "5", 5), ("0" * 500 + ".", 0), ("5." + "0" * 500, 5), ("9" * 5000, FAR), ("5.", 5)]
+)
+def test_long_numbers_keep_their_size(text: str, value: float) -> None:
+    """A number of any length is read for what it is worth; one too large for a float is the largest."""
+    assert number(text) == value
 
 
 @pytest.mark.parametrize("text", ["2026-02-30T00:00:00Z", "Sat, 31 Feb 2026 00:00:00 GMT", "2026-08-01T25:00:00Z"])

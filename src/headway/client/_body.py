@@ -302,7 +302,7 @@ def _markup(text: str, said: Said, now: float) -> None:
             continue
         walk._text(key, tag, value, shown)
     if not said.texts and not said.codes:
-        said.texts.append(" ".join(_sentence(text[:_LARGEST]).split()))
+        said.texts.append(" ".join(_sentence(text[: _LARGEST // 4]).split()))
     walk._limit(shown, {})
 
 
