@@ -71,14 +71,15 @@ class AttributeMissing(HeadwayError, ValueError):
 
     Attributes:
         attribute: the missing name.
-        limit: the limit that asks for it.
+        limit: the limit that asks for it, or None where something else does.
     """
 
-    def __init__(self, attribute: str, limit: str, given: tuple[str, ...]) -> None:
+    def __init__(self, attribute: str, limit: str | None, given: tuple[str, ...]) -> None:
         self.attribute = attribute
         self.limit = limit
         had = ", ".join(sorted(map(str, given))) or "none"
-        super().__init__(f"limit {limit!r} is keyed by {attribute!r}, which this request does not have (it has: {had})")
+        asks = "the policy needs" if limit is None else f"limit {limit!r} is keyed by"
+        super().__init__(f"{asks} {attribute!r}, which this request does not have (it has: {had})")
 
 
 class AttributeUnusable(HeadwayError, TypeError):

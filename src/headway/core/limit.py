@@ -24,6 +24,9 @@ __all__ = ["Algorithm", "FailureMode", "Limit", "check_name"]
 
 _NAME: Final = re.compile(r"[a-z*][a-z0-9_.:/*-]{0,63}\Z")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
+_PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
+_PLACEHOLDERS: Final = ("wait", "limit", "count")
+_LONGEST_TEXT: Final = 500
 _TAKEN: Final = frozenset({"attributes", "cost", "deadline", "up_to", "self", "limit", "timeout"})
 
 
@@ -278,11 +281,15 @@ class Limit:
         return duration
 
     def _text(self, text: str | None) -> str | None:
-        if text is None or text.strip():
-            return text
-        raise LimitError(
-            f"limit {self.name!r}: text is {text!r}; expected a sentence such as 'Too many codes for this phone.'"
-        )
+        if text is None:
+            return None
+        unknown = [name for name in _PLACEHOLDER.findall(text) if name not in _PLACEHOLDERS]
+        if unknown or not text.strip() or not text.isprintable() or len(text) > _LONGEST_TEXT:
+            raise LimitError(
+                f"limit {self.name!r}: text is {text[:120]!r}; expected at most {_LONGEST_TEXT} printable characters such as "
+                "'Too many codes for this phone.', with no placeholders but {wait}, {limit} and {count}"
+            )
+        return text
 
     def _rule(self) -> Rule:
         quota = self.quota

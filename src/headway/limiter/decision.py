@@ -227,10 +227,10 @@ class Decision:
         return sentence(self.verdict, locale=locale)
 
     def headers(self) -> dict[str, str]:
-        """The header fields of a response, as one dict."""
-        from headway.presentation.response import respond
+        """The fields a response carries, allowed or refused: RateLimit, RateLimit-Policy, Retry-After."""
+        from headway.presentation.fields import fields
 
-        return dict(respond(self.verdict).headers)
+        return dict(fields(self.verdict))
 
     def problem(self, locale: str = "en") -> dict[str, object]:
         """The RFC 9457 problem document of a refusal."""
