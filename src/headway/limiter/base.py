@@ -33,7 +33,18 @@ from headway.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from headway.limiter.explain import Explanation
 
-__all__ = ["BaseLimiter", "Exempt", "Keep", "Way", "lease_of", "living", "merged", "nanoseconds", "settled_answer"]
+__all__ = [
+    "BaseLimiter",
+    "Exempt",
+    "Keep",
+    "Way",
+    "lease_of",
+    "living",
+    "merged",
+    "nanoseconds",
+    "on_creation",
+    "settled_answer",
+]
 
 Exempt: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Says of a request's attributes whether it passes unlimited and uncounted."""
@@ -49,6 +60,9 @@ _SECOND = 1_000_000_000
 living: weakref.WeakSet[BaseLimiter] = weakref.WeakSet()
 """All limiters of this process, for test tools that isolate them."""
 
+on_creation: list[Callable[[BaseLimiter], None]] = []
+"""Called with every new limiter, for the same tools."""
+
 
 class Way:
     """A plan and, over a memory store, its lane."""
@@ -62,6 +76,9 @@ class Way:
 
 class BaseLimiter:
     """Limits made ready, and the short way through a memory store. Not for direct use."""
+
+    store: Store | AsyncStore
+    _owned: bool
 
     def __init__(
         self,
@@ -85,6 +102,8 @@ class BaseLimiter:
         self._secret_key = _secret(secret_key, secret, _memory(store) is not None)
         self._use(store)
         living.add(self)
+        for tell in on_creation:
+            tell(self)
 
     @property
     def limits(self) -> tuple[Limit, ...]:

@@ -71,8 +71,8 @@ class ManualClock:
         import asyncio
 
         end = self.now + ns
-        while self.now < end and not event.is_set():
-            await asyncio.sleep(0)  # noqa: ASYNC110  # somebody else moves the clock; there is no event for that
+        while self.now < end and not event.is_set():  # noqa: ASYNC110  # somebody else moves the clock; no event says so
+            await asyncio.sleep(0)
 
 
 def _nanoseconds(seconds: Rational | float) -> int:

@@ -1,0 +1,214 @@
+"""Isolation of all limiters of the process, by hand; the pytest plugin is a thin layer over it."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from headway import AsyncLimiter, Limit, Limiter, MemoryStore
+from headway.limiter import base
+from headway.stores.sqlite import SqliteStore
+from headway.testing import Isolation, ManualClock, isolated
+
+HOUR = Limit("route", "5 per hour", by="ip")
+
+
+def admitted(limiter: Limiter, hits: int, ip: str = "192.0.2.1") -> int:
+    return sum(limiter.hit(ip=ip).allowed for _ in range(hits))
+
+
+def test_isolated_limiters_begin_unused_and_get_their_counts_back() -> None:
+    """What was counted before is out of sight inside and unchanged afterwards; what is counted inside is forgotten."""
+    limiter = Limiter(HOUR, store=MemoryStore(clock=ManualClock()))
+    assert admitted(limiter, 3) == 3
+    with isolated():
+        assert admitted(limiter, 6) == 5
+    with isolated():
+        assert admitted(limiter, 6) == 5
+    assert admitted(limiter, 6) == 2
+
+
+def test_a_limiter_made_inside_is_isolated_from_its_first_call(tmp_path: Path) -> None:
+    """Its file is not written, and afterwards it works on its own store."""
+    url = f"sqlite:///{tmp_path}/limits.db"
+    with isolated() as limits:
+        limiter = Limiter(HOUR, store=url)
+        assert admitted(limiter, 6) == 5
+        limits.travel(3600)
+        assert admitted(limiter, 6) == 5
+    with Limiter(HOUR, store=url) as other:
+        assert admitted(other, 6) == 5
+    assert admitted(limiter, 1) == 0, "the other limiter spent it in the file they share"
+    limiter.close()
+
+
+def test_limiters_that_share_a_store_go_on_sharing_one(tmp_path: Path) -> None:
+    """One store object, or one file opened twice, is one fresh store inside; two stores stay two."""
+    store = MemoryStore(clock=ManualClock())
+    first, second, third = Limiter(HOUR, store=store), Limiter(HOUR, store=store), Limiter(HOUR)
+    with isolated():
+        assert admitted(first, 3) + admitted(second, 3) == 5
+        assert admitted(third, 6) == 5
+        files = [Limiter(HOUR, store=f"sqlite:///{tmp_path}/limits.db") for _ in range(2)]
+        assert sum(admitted(limiter, 3) for limiter in files) == 5
+
+
+def test_a_twin_of_either_kind_is_isolated_on_the_same_clock(tmp_path: Path) -> None:
+    """An AsyncLimiter, over memory and over a file, is reset, moved through time and given back as a Limiter is."""
+
+    async def run(store: object) -> None:
+        limiter = AsyncLimiter(HOUR, store=store)  # type: ignore[arg-type]  # each kind in turn
+        before = limiter.store
+        with isolated() as limits:
+            assert [(await limiter.hit(ip="a")).allowed for _ in range(6)] == [True] * 5 + [False]
+            limits.travel(3600)
+            assert (await limiter.hit(ip="a")).allowed
+            limits.off()
+            assert all([(await limiter.hit(ip="a")).allowed for _ in range(20)])
+            limits.on()
+            limits.reset()
+            assert (await limiter.hit(ip="a")).remaining == 4
+        assert limiter.store is before
+        assert (await limiter.hit(ip="a")).remaining == 4
+        await limiter.store.close()
+
+    asyncio.run(run("memory://"))
+    asyncio.run(run(f"sqlite:///{tmp_path}/a.db"))
+    asyncio.run(run(SqliteStore(tmp_path / "b.db")))
+
+
+def test_off_admits_everything_and_counts_nothing() -> None:
+    """Switched off after it was made: twenty calls pass, and none of them is missed afterwards. Also those made while off."""
+    limiter = Limiter(HOUR)
+    with isolated() as limits:
+        assert admitted(limiter, 2) == 2
+        limits.off()
+        later = Limiter(HOUR)
+        assert admitted(limiter, 20) == admitted(later, 20) == 20
+        limits.on()
+        assert admitted(limiter, 6) == 3
+        assert admitted(later, 6) == 5
+
+
+def test_a_limiter_left_off_is_on_again_afterwards() -> None:
+    """Neither ``off`` nor a changed quota leaks out of the block."""
+    limiter = Limiter(HOUR)
+    with isolated() as limits:
+        limiter.change_quota("route", "1 per hour")
+        assert admitted(limiter, 6) == 1
+        limits.off()
+    assert str(limiter.limits[0].quota) == "5/hour"
+    assert admitted(limiter, 6) == 5
+
+
+def test_reset_forgets_every_key_of_every_limiter_and_keeps_the_clock(tmp_path: Path) -> None:
+    """One call clears them all, however many keys and limiters there are, those on a clock of their own too."""
+    limiters = [Limiter(HOUR), Limiter(Limit("all", "5 per day"), store=f"sqlite:///{tmp_path}/limits.db")]
+    with isolated() as limits:
+        limiters.append(Limiter(HOUR, store=MemoryStore(clock=ManualClock())))
+        limits.travel(Fraction(1, 3))
+        before = limits.clock.now
+        for ip in ("a", "b"):
+            assert [admitted(limiter, 6, ip) for limiter in limiters] == [5, 5 if ip == "a" else 0, 5]
+        limits.reset()
+        assert [admitted(limiter, 6, "a") for limiter in limiters] == [5, 5, 5]
+        assert limits.clock.now == before
+    limiters[1].close()
+
+
+def test_a_limiter_on_a_clock_of_its_maker_is_left_to_him() -> None:
+    """A test that makes its limiter on its own ``ManualClock`` moves time itself; ``off`` still reaches it."""
+    with isolated() as limits:
+        clock = ManualClock()
+        limiter = Limiter(HOUR, store=MemoryStore(clock=clock))
+        assert admitted(limiter, 6) == 5
+        limits.travel(3600)
+        assert admitted(limiter, 1) == 0
+        clock.advance(3600)
+        assert admitted(limiter, 1) == 1
+        limits.off()
+        assert admitted(limiter, 20) == 20
+    assert admitted(limiter, 6) == 4
+
+
+def test_waiting_takes_no_real_time() -> None:
+    """``wait`` inside moves the shared clock exactly as far as the limit says."""
+    limiter = Limiter(Limit("pace", "1 per 60s", by="ip"))
+    with isolated() as limits:
+        start = limits.clock.now
+        assert all(limiter.wait(ip="a").allowed for _ in range(4))
+        assert limits.clock.now - start == 180 * 1_000_000_000
+
+
+def test_a_function_decorated_long_before_is_isolated() -> None:
+    """The decorator holds the limiter, so it sees the fresh store, the clock and the switch."""
+    limiter = Limiter(Limit("route", "1 per hour", by="ip"))
+    limited = limiter.limited(lambda ip: ip)
+    limited("a")
+    with isolated() as limits:
+        assert limited("a") == "a"
+        limits.travel(3600)
+        assert limited("a") == "a"
+        limits.off()
+        assert [limited("a") for _ in range(20)] == ["a"] * 20
+
+
+def test_isolations_nest() -> None:
+    """The inner one has every limiter until it ends, those made in it too; the outer one finds its counts as they were."""
+    limiter = Limiter(HOUR)
+    with isolated() as outer:
+        admitted(limiter, 4)
+        with isolated() as inner:
+            made = Limiter(HOUR)
+            assert admitted(limiter, 6) == admitted(made, 6) == 5
+            inner.travel(3600)
+            assert admitted(made, 6) == 5
+        assert admitted(limiter, 6) == 1
+        outer.travel(3600)
+        assert admitted(limiter, 6) == 5
+    assert not base.on_creation
+
+
+def test_an_error_inside_still_gives_everything_back() -> None:
+    """A failing test does not leave the next one isolated."""
+    limiter = Limiter(HOUR)
+    store = limiter.store
+    with pytest.raises(ZeroDivisionError), isolated():
+        raise ZeroDivisionError
+    assert limiter.store is store
+    assert not base.on_creation
+
+
+def test_isolation_keeps_no_limiter_alive() -> None:
+    """A limiter that its test forgot is gone, and giving back the others goes well without it."""
+    isolation = Isolation()
+    with isolation:
+        limiter = Limiter(HOUR)
+        forgotten = weakref.ref(limiter)
+        del limiter
+        gc.collect()
+        assert forgotten() is None
+
+
+def test_a_store_opened_inside_is_closed_with_it(tmp_path: Path) -> None:
+    """A limiter made and closed inside leaves no open file behind."""
+    with isolated(), Limiter(HOUR, store=f"sqlite:///{tmp_path}/limits.db") as limiter:
+        assert admitted(limiter, 1) == 1
+    assert not list(tmp_path.glob("*-wal"))
+
+
+def test_the_stand_in_of_a_store_that_is_away_is_fresh_too() -> None:
+    """Keys counted by ``on_store_failure = local`` do not leak into a test or out of it."""
+    limiter = Limiter(HOUR)
+    stand_in = limiter._stand_in
+    with isolated() as limits:
+        inside = limiter._stand_in
+        assert inside is not stand_in
+        limits.reset()
+        assert limiter._stand_in is not inside
+    assert limiter._stand_in is not stand_in
