@@ -208,7 +208,7 @@ class Identify:
             elif source.missing is Missing.REFUSE:
                 refused.append(name)
             else:
-                error = AttributeMissing(name, "*", tuple(attributes))
+                error = AttributeMissing(name, None, tuple(attributes))
                 error.add_note(f"{source.label} is absent; state missing='address' or missing='refuse' if it may be")
                 raise error
         return Identity(attributes, tuple(refused))
