@@ -52,7 +52,7 @@ class Lane:
         self._shadows = [limit.shadow for limit in limits]
         self._write = write
         whole = [(rule.interval, rule.depth) for rule in rules if isinstance(rule, Gcra) and rule.scale == 1]
-        in_line = len(whole) == len(rules) and not any(self._shadows)
+        in_line = 0 < len(whole) == len(rules) and not any(self._shadows)
         self.one: OneWay | None = self._one_way(*whole[0]) if in_line and len(rules) == 1 else None
         self._several = self._several_ways(whole) if in_line else None
 
