@@ -28,6 +28,7 @@ _SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises")
 _GROUPS = {
     "headway.limiter": "Deciding",
     "headway.core": "Quotas, limits and outcomes",
+    "headway.policy": "Which limits apply",
     "headway.stores": "Stores",
     "headway.errors": "Errors",
 }
