@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from pathlib import Path
 
 PURE = ("core", "presentation")
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
+ALSO = {"testing/plugin.py": "pytest"}
+"""Modules whose name does not say what they need: the one that pytest itself asks for."""
+
 CLOCKS = {"now", "utcnow", "today"}
 
 
@@ -67,6 +71,30 @@ def now():
         "calls open()",
         "calls print()",
     ]
+
+
+def test_optional_dependencies_stay_in_their_modules(sources: dict[Path, ast.Module]) -> None:
+    """A third-party package is imported only in the module or package that is named after it."""
+    strays = [
+        f"{path}: imports {name}"
+        for path, tree in sources.items()
+        for name in sorted(_third_party(tree))
+        if name not in re.split(r"[/_.]", str(path.with_suffix(""))) and name != ALSO.get(str(path))
+    ]
+    assert not strays
+
+
+def _third_party(tree: ast.Module) -> set[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=parts):
+                names.update(part.name.split(".")[0] for part in parts)
+            case ast.ImportFrom(module=str(module), level=0):
+                names.add(module.split(".")[0])
+            case _:
+                pass
+    return names - set(sys.stdlib_module_names) - {"headway"}
 
 
 def _impurities(tree: ast.Module) -> list[tuple[int, str]]:
