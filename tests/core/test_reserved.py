@@ -1,0 +1,262 @@
+"""Giving units back on a GCRA key: as if they had never been charged, and never more than that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headway.core.gcra import Gcra
+from headway.core.lease import Lease, Receipt
+from headway.core.outcome import Admitted, Refused
+from headway.core.reserved import NOTHING_YET, GivenBack, Ledger, Reserved, pack, unpack
+from headway.core.rule import State
+
+FOR_EVER = 10**12
+
+
+@dataclass
+class Key:
+    """One key under one rule after another, and beside it the list of all that was admitted: what it would be as if.
+
+    ``charges`` holds (instant, ns of the charge's emission intervals) and is all the model knows.
+    """
+
+    rule: Gcra
+    now: int = 1_000
+    state: State = None
+    charges: list[list[Fraction]] = field(default_factory=list)
+    tokens: int = 0
+
+    def hit(self, cost: int, ttl: int | None = None) -> tuple[Gcra, Receipt, int] | None:
+        """Charge; what is needed to give it back, or None when refused."""
+        self.tokens += 1
+        lease = None if ttl is None else Lease(self.tokens, ttl)
+        after, outcome = self.rule.decide(self.state, self.now, cost, lease)
+        if not isinstance(outcome, Admitted):
+            assert after is self.state
+            return None
+        self.state = after
+        self.charges.append([Fraction(self.now), Fraction(cost * self.rule.interval, self.rule.scale)])
+        receipt = Receipt(self.now, cost, 0 if lease is None else lease.token, outcome)
+        return self.rule, receipt, len(self.charges) - 1
+
+    def give_back(self, charged: tuple[Gcra, Receipt, int], units: int) -> None:
+        rule, receipt, index = charged
+        self.state = rule.give_back(self.state, self.now, units, receipt)
+        self.charges[index][1] -= Fraction(units * rule.interval, rule.scale)
+
+    def owes(self) -> Fraction:
+        """Ns until the key is as if unused, by its state."""
+        return Fraction(self.rule._owed(self.state, self.now * self.rule.scale)[0], self.rule.scale)
+
+    def would_owe(self) -> Fraction:
+        """The same, had nothing been charged but what was not given back: idle time earns no credit."""
+        owed, seen = Fraction(0), Fraction(0)
+        for at, charged in self.charges:
+            owed, seen = max(Fraction(0), owed - (at - seen)) + charged, at
+        return max(Fraction(0), owed - (self.now - seen))
+
+
+rules = st.builds(
+    lambda interval, burst, scale: Gcra(interval, interval * burst, scale, slack=FOR_EVER),
+    st.sampled_from([1, 2, 7, 10, 100]),
+    st.integers(1, 6),
+    st.sampled_from([1, 1, 3, 7]),
+)
+moves = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 40), st.integers(0, 700))
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["hit", "hit", "reserve", "reserve", "give", "give", "quota"]), moves, st.integers(0, 50)
+    ),
+    max_size=16,
+)
+
+
+@given(st.lists(rules, min_size=1, max_size=3), steps)
+def test_no_giving_back_ever_lifts_a_key_above_as_if(several: list[Gcra], history: list[tuple[str, int, int]]) -> None:
+    """Hits, reservations, refunds, cancels, partial commits, expiries, quotas changed as is: never owed less than as if."""
+    key = Key(several[0])
+    open_: list[tuple[Gcra, Receipt, int]] = []
+    for kind, move, number in history:
+        key.now += move
+        if kind == "quota":
+            key.rule = several[number % len(several)]
+        elif kind in ("hit", "reserve"):
+            ttl = [1, 5, FOR_EVER, FOR_EVER][number % 4] if kind == "reserve" else None
+            charged = key.hit(1 + number % key.rule.burst, ttl)
+            if charged:
+                open_.append(charged)
+        elif open_:
+            rule, receipt, index = open_.pop(number % len(open_))
+            units = number % (receipt.cost + 1) if receipt.token else receipt.cost
+            lost = receipt.token and key.now >= receipt.at + [1, 5, FOR_EVER, FOR_EVER][0]
+            before = key.state
+            key.give_back((rule, receipt, index), units)
+            if lost and key.state is before:  # expired: it stays charged
+                key.charges[index][1] += Fraction(units * rule.interval, rule.scale)
+        assert key.owes() >= key.would_owe()
+
+
+@given(rules, st.lists(st.tuples(moves, st.integers(1, 6)), max_size=8), st.integers(0, 8), st.integers(0, 6), moves)
+def test_a_single_reservation_is_given_back_exactly(
+    rule: Gcra, hits: list[tuple[int, int]], place: int, kept: int, later: int
+) -> None:
+    """Cancelled, or committed for less, among any hits: the key owes exactly what it would without those units."""
+    key, reserved = Key(rule), None
+    for index, (move, cost) in enumerate(hits):
+        key.now += move
+        charged = key.hit(min(cost, rule.burst), FOR_EVER if index == place else None)
+        reserved = charged if index == place else reserved
+    key.now += later
+    if reserved:
+        key.give_back(reserved, max(0, reserved[1].cost - kept))
+    assert key.owes() == key.would_owe()
+
+
+@given(rules, st.lists(st.integers(1, 3), max_size=6), st.randoms(use_true_random=False))
+def test_refunds_at_the_same_instant_leave_the_key_unused(rule: Gcra, costs: list[int], random: object) -> None:
+    """Whatever their order, once everything charged at an instant is given back nothing is owed."""
+    key = Key(rule)
+    charged = [made for cost in costs if (made := key.hit(min(cost, rule.burst)))]
+    random.shuffle(charged)  # type: ignore[attr-defined]  # hypothesis gives a Random
+    for made in charged:
+        key.give_back(made, made[1].cost)
+    assert key.owes() == 0
+    assert key.hit(rule.burst)
+
+
+@given(rules, st.integers(1, 6), moves)
+def test_a_lone_refund_is_exact(rule: Gcra, cost: int, later: int) -> None:
+    """A hit with nothing after it is given back exactly: what time has not paid of it."""
+    key = Key(rule)
+    key.hit(rule.burst)
+    key.now += later
+    charged = key.hit(min(cost, rule.burst))
+    key.now += later // 2
+    if charged:
+        key.give_back(charged, charged[1].cost)
+    assert key.owes() == key.would_owe()
+
+
+def test_two_refunds_with_an_idle_time_between_make_no_burst() -> None:
+    """After the first refund the key idles; what the second gives back must not be credit for that idle time."""
+    key = Key(Gcra(10, 20))
+    first, second = key.hit(1), key.hit(1)
+    assert first
+    assert second
+    key.give_back(first, 1)
+    key.now += 12
+    assert key.hit(1)
+    key.give_back(second, 1)
+    assert key.owes() == key.would_owe() == 10
+
+
+def test_a_refund_under_an_older_quota_keeps_what_the_newer_one_is_owed() -> None:
+    """A decision made under "1 per 1 s" is refunded when the key owes an hour under the new quota: the hour stays."""
+    second = 10**9
+    key = Key(Gcra(second, second))
+    charged = key.hit(1)
+    assert charged
+    key.rule = Gcra(60 * second, 6_000 * second)
+    assert key.hit(50)
+    key.give_back(charged, 1)
+    assert key.owes() == 3_000 * second
+    taken = charged[0].take(key.state, key.now, 3)
+    assert key.rule._owed(taken, key.now)[0] == 3_003 * second
+
+
+def test_a_refund_after_a_reset_does_not_touch_later_hits() -> None:
+    """The charge is not in the state any more: nothing is given back."""
+    key = Key(Gcra(10, 50))
+    charged = key.hit(5)
+    assert charged
+    key.state = None
+    key.now += 3
+    assert key.hit(2)
+    before = key.state
+    assert charged[0].give_back(before, key.now, 5, charged[1]) is before
+
+
+def test_a_proportional_change_keeps_what_was_charged_before() -> None:
+    """The old decisions' times mean nothing under the new quota, so refunding and settling them gives nothing back."""
+    key = Key(Gcra(10, 50))
+    hit, held = key.hit(2), key.hit(2, FOR_EVER)
+    assert hit
+    assert held
+    old, new = key.rule, Gcra(1, 5)
+    state = new.scaled(key.state, key.now, old)
+    assert new._owed(state, key.now)[0] == 4
+    for rule, receipt, _ in (hit, held):
+        state = rule.give_back(state, key.now, 2, receipt)
+    assert new._owed(state, key.now)[0] == 4
+    state, outcome = new.decide(state, key.now + 4, 1)
+    assert outcome == Admitted(4, 1, 1)
+
+
+def test_a_proportional_change_uses_the_same_share_rounded_up() -> None:
+    """Two fifths in use are two fifths in use; one third of a burst of 1 is all of it but never more than all."""
+    old = Gcra(10, 50)
+    state = old.take(None, 0, 2)
+    assert Gcra(7, 35).scaled(state, 0, old)[0] == 14
+    assert Gcra(7, 7).scaled(old.take(None, 0, 1), 0, old)[0] == 2
+    deep = old.take(None, 0, 50)
+    assert Gcra(7, 35).scaled(deep, 0, old)[0] == 35
+
+
+def test_a_settled_reservation_is_settled_once() -> None:
+    """The token is gone after the first time, and after its lease has ended."""
+    rule = Gcra(10, 50)
+    state, outcome = rule.decide(None, 0, 3, Lease(7, 100))
+    assert isinstance(outcome, Admitted)
+    receipt = Receipt(0, 3, 7, outcome)
+    given = rule.give_back(state, 5, 3, receipt)
+    assert given == 5, "nothing is owed and nothing remembered"
+    assert rule.give_back(given, 5, 3, receipt) is given
+    assert rule.give_back(state, 100, 3, receipt) is state
+    assert rule.give_back(state, 99, 0, receipt) == 99, "ended without giving anything back"
+    assert rule.give_back(None, 0, 3, receipt) is None
+
+
+def test_debt_is_remembered_beyond_a_full_burst() -> None:
+    """An actual cost far above the estimate is owed in full, refused with its true wait, and not taken for dishonest."""
+    second = 10**9
+    rule = Gcra(second, 5 * second)
+    state = rule.take(None, 0, 100)
+    state, outcome = rule.decide(state, 0, 1)
+    assert outcome == Refused(0, 96 * second, 96 * second, 100 * second)
+    state, outcome = rule.decide(state, 96 * second, 1)
+    assert outcome == Admitted(0, second, 5 * second)
+    assert state == 101 * second, "once it is paid nothing but the TAT is kept"
+
+
+def test_debt_has_a_bound() -> None:
+    """A century beyond a full burst is as much as a key can owe, so instants fit 64 bits."""
+    rule = Gcra(10**9, 10**9)
+    state = rule.take(None, 0, 10**30)
+    assert rule.dump(rule.take(state, 0, 1)) == rule.dump(state)
+    assert rule.expires_at(state) == 100 * 365 * 86_400 * 10**9 + 10**9
+
+
+def test_a_clock_set_back_cuts_no_debt() -> None:
+    """The cap keeps what was charged without asking: burst · T and the debt, and only the dishonest part is cut."""
+    second = 10**9
+    rule = Gcra(second, 5 * second)
+    state = rule.take(None, 1_000 * second, 8)
+    state, outcome = rule.decide(state, 500 * second, 1)
+    assert outcome.reset_after == 8 * second
+    assert rule.decide(state, 500 * second, 0)[1].reset_after == 8 * second
+
+
+@pytest.mark.parametrize("given_back", [None, GivenBack(5, 6, 7, 100)])
+def test_a_ledger_comes_back_from_its_numbers(given_back: GivenBack | None) -> None:
+    """``unpack`` undoes ``pack``, and forgets what has expired: the low of a forgotten record goes to the one before."""
+    records = [Reserved(1, 10, 30, 100), Reserved(2, 10, 20, 50), Reserved(3, 10, NOTHING_YET, 100)]
+    ledger = Ledger(given_back, records)
+    assert unpack(pack(ledger), 49) == ledger
+    assert unpack(pack(ledger), 50) == Ledger(given_back, [Reserved(1, 10, 20, 100), records[2]])
+    assert unpack(pack(ledger), 100) == Ledger(None, [])
+    assert unpack((), 0) == Ledger(None, [])

@@ -1,0 +1,53 @@
+"""What ``import headway`` costs a program: few modules, little time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+SLOW = [
+    "asyncio", "concurrent.futures", "sqlite3", "logging", "datetime", "zoneinfo", "urllib.parse", "uuid",
+    "hmac", "hashlib", "random", "json", "tomllib", "decimal", "fractions", "socket", "ssl", "http", "email", "pathlib",
+    "importlib.metadata", "multiprocessing", "gettext", "html",
+]  # fmt: skip
+"""Modules that a decision in memory does without, and that take their time."""
+
+
+def fresh(program: str) -> str:
+    return subprocess.run([sys.executable, "-I", "-c", program], check=True, capture_output=True, text=True).stdout
+
+
+def test_import_loads_nothing_that_deciding_does_without() -> None:
+    """Neither the import nor a decision on the memory store loads a slow module of the standard library."""
+    program = """
+import sys
+before = set(sys.modules)
+import headway
+codes = headway.Limiter(headway.Limit("resend", "1 per 60s", by="phone"), headway.Limit("all", "100/day burst 20"))
+assert codes.hit(phone="1").allowed and not codes.hit(phone="1").allowed
+refused = codes.peek(phone="1")
+assert refused.retry_after > 59 and refused.limit == "resend" and refused.outcomes
+print(*sorted(set(sys.modules) - before))
+"""
+    loaded = set(fresh(program).split())
+    assert loaded & set(SLOW) == set()
+    assert {name for name in loaded if name.partition(".")[0] not in {"headway", *sys.stdlib_module_names}} == set()
+
+
+def best_of(runs: int, program: str) -> float:
+    """Seconds a fresh interpreter takes for it, at best."""
+    taken = []
+    for _ in range(runs):
+        begin = time.perf_counter()
+        fresh(program)
+        taken.append(time.perf_counter() - begin)
+    return min(taken)
+
+
+@pytest.mark.xdist_group("time")
+def test_import_takes_well_under_fifty_milliseconds() -> None:
+    """The best of ten fresh interpreters that import headway, less the best of ten that import nothing."""
+    assert best_of(10, "import headway") - best_of(10, "pass") < 0.05
