@@ -5,7 +5,8 @@ The tree, by who is at fault::
     HeadwayError
     ├── QuotaError (ValueError)          the caller: a quota that cannot be read or cannot be right
     ├── LimitError (ValueError)          the caller: a limit, cost or combination that cannot be right
-    ├── AttributeMissing (ValueError)    the caller: a request without an attribute that a limit is keyed by
+    │   └── AttributeUnexpected          the caller: an attribute value that no tier or comparison knows
+    ├── AttributeMissing (ValueError)    the caller: a request without an attribute that a limit needs
     ├── AttributeUnusable (TypeError)    the caller: an attribute value that cannot be part of a key
     ├── UnknownName (KeyError)           the caller: no limit or policy of that name
     ├── ConfigError (ValueError)         the operator: file, line, key and what was expected
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttributeMissing",
+    "AttributeUnexpected",
     "AttributeUnusable",
     "ConfigError",
     "HeadwayError",
@@ -66,19 +68,33 @@ class LimitError(HeadwayError, ValueError):
     """A limit, a cost or a combination of limits cannot be right."""
 
 
+class AttributeUnexpected(LimitError):
+    """An attribute has a value that no tier is named by, or that cannot be compared with a number.
+
+    Attributes:
+        attribute: its name.
+        limit: the limit that looked at it.
+    """
+
+    def __init__(self, attribute: str, limit: str, problem: str) -> None:
+        self.attribute = attribute
+        self.limit = limit
+        super().__init__(f"limit {limit!r}: attribute {attribute!r} {problem}")
+
+
 class AttributeMissing(HeadwayError, ValueError):
-    """A request lacks an attribute that a limit is keyed by.
+    """A request lacks an attribute that a limit is keyed by, or that its quota or its conditions depend on.
 
     Attributes:
         attribute: the missing name.
         limit: the limit that asks for it, or None where something else does.
     """
 
-    def __init__(self, attribute: str, limit: str | None, given: tuple[str, ...]) -> None:
+    def __init__(self, attribute: str, limit: str | None, given: tuple[str, ...], *, need: str = "is keyed by") -> None:
         self.attribute = attribute
         self.limit = limit
         had = ", ".join(sorted(map(str, given))) or "none"
-        asks = "the policy needs" if limit is None else f"limit {limit!r} is keyed by"
+        asks = "the policy needs" if limit is None else f"limit {limit!r} {need}"
         super().__init__(f"{asks} {attribute!r}, which this request does not have (it has: {had})")
 
 

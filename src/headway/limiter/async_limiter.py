@@ -190,7 +190,7 @@ class AsyncLimiter(BaseLimiter):
             from headway.limiter import decorate as how  # inspect is slow to import
 
             how.check_kind(function, asynchronous=True, immediate=self._memory is not None)
-            request = how.request_of(function, self.plan.attributes, attributes, cost)
+            request = how.request_of(function, self.plan.attributes, attributes, cost, looked_at=self.attributes)
 
             async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
                 facts, units = request(args, kwargs)

@@ -24,7 +24,7 @@ from headway.limiter.flows import decide, give_back, wait
 from headway.limiter.plan import Cost, Plan
 from headway.limiter.queue import Lines, Ticket
 from headway.limiter.timer import REAL_TIME, Timer
-from headway.policy.choice import Choice
+from headway.policy.choice import Ask, Choice, attributes_of, limits_of
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.lane import Lane, OneWay
@@ -98,7 +98,7 @@ class BaseLimiter:
         self._lines = Lines()
         self._exempt = exempt
         self._off = False
-        secret = any(limit.secret for part in self._parts for limit in _limits(part))
+        secret = any(limit.secret for part in self._parts for limit in limits_of(part))
         self._secret_key = _secret(secret_key, secret, _memory(store) is not None)
         self._use(store)
         living.add(self)
@@ -110,6 +110,12 @@ class BaseLimiter:
         """The limits, in order; of one that depends on the request, the first it may choose."""
         return self.plan.limits
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names that some limit is keyed by or depends on, or that ``exempt`` says it looks at; in order of first use."""
+        asked = (name for part in self._parts for name in (*limits_of(part)[0].by, *attributes_of(part)))
+        return tuple(dict.fromkeys((*asked, *getattr(self._exempt, "attributes", ()))))
+
     def _use(self, store: Store | AsyncStore) -> None:
         """Work on this store from now on."""
         self._memory = _memory(store)
@@ -118,8 +124,9 @@ class BaseLimiter:
 
     def _prepare(self) -> None:
         """Make the plan of the limits as they are now, and the short way if there is one."""
-        way = Way(Plan([_limits(part)[0] for part in self._parts], self._namespace, self._secret_key), self._memory)
-        self._fixed = all(isinstance(part, Limit) for part in self._parts) and self._exempt is None
+        way = Way(Plan([limits_of(part)[0] for part in self._parts], self._namespace, self._secret_key), self._memory)
+        self._depends = not all(isinstance(part, Limit) for part in self._parts)
+        self._fixed = not self._depends and self._exempt is None
         self._way = way
         self.plan = way.plan
         self._one: OneWay | None = (
@@ -133,19 +140,24 @@ class BaseLimiter:
 
     def _choose(self, attributes: Mapping[str, object]) -> Flow[Way | None]:
         """The way of this request; None where it is exempt."""
-        if self._off or (self._exempt is not None and self._exempt(attributes)):
-            return None
-        if self._fixed:
+        return None if self._passes(attributes) else (yield from self._apply(attributes))
+
+    def _passes(self, attributes: Mapping[str, object]) -> bool:
+        """Whether the request is exempt, or everything is."""
+        return self._off or (self._exempt is not None and bool(self._exempt(attributes)))
+
+    def _apply(self, attributes: Mapping[str, object]) -> Flow[Way]:
+        """The way of a request that is not exempt."""
+        if not self._depends:
             return self._way
         chosen: list[Limit] = []
         for part in self._parts:
             if isinstance(part, Limit):
                 chosen.append(part)
                 continue
-            provider = part.ask(attributes)
-            if provider is not None:
-                part.told(attributes, (yield Call(provider, attributes)))
             limit = part.choose(attributes)
+            if isinstance(limit, Ask):
+                limit = limit.then((yield Call(limit.function, attributes)))
             if limit is not None:
                 chosen.append(limit)
         return self._way_of(tuple(chosen))
@@ -216,7 +228,7 @@ class BaseLimiter:
         if way is None:
             return self._exempted()
         plan = way.plan
-        costs = plan.costs(cost if up_to is None else at_least_one("up_to", up_to))
+        costs = self._costs(plan, cost if up_to is None else at_least_one("up_to", up_to))
         return (
             yield from decide(
                 plan,
@@ -239,7 +251,7 @@ class BaseLimiter:
         if way is None:
             return self._exempted()
         plan = way.plan
-        costs = plan.costs(cost)
+        costs = self._costs(plan, cost)
         return (
             yield from wait(
                 plan,
@@ -253,6 +265,13 @@ class BaseLimiter:
                 deadline=until,
             )
         )
+
+    def _costs(self, plan: Plan, cost: Cost) -> tuple[int, ...]:
+        """See ``Plan.costs``; a cost for a limit that does not apply to this request is judged and left out."""
+        if isinstance(cost, Mapping) and plan is not self.plan:
+            self.plan.costs(cost)
+            cost = {name: units for name, units in cost.items() if name in plan.by_name}
+        return plan.costs(cost)
 
     def _refunding(self, decision: Decision) -> Flow[bool]:
         changes = decision.changes(give_back=True)
@@ -280,12 +299,11 @@ class BaseLimiter:
     def _explaining(self, attributes: Mapping[str, object], cost: Cost) -> Flow[Explanation]:
         from headway.limiter.explain import explained
 
-        way = yield from self._choose(attributes)
-        plan = self.plan if way is None else way.plan
+        plan = (yield from self._apply(attributes)).plan
         keys = plan.keys(attributes)
-        decision = yield from decide(plan, keys, plan.costs(cost), time.time_ns(), commit=False)
+        decision = yield from decide(plan, keys, self._costs(plan, cost), time.time_ns(), commit=False)
         standing = yield from decide(plan, keys, plan.costs(0), time.time_ns(), commit=False)
-        return explained(plan, attributes, decision, standing, exempt=way is None)
+        return explained(plan, attributes, decision, standing, exempt=self._passes(attributes))
 
     @staticmethod
     def _exempted() -> Decision:
@@ -310,10 +328,6 @@ def _part(limit: Any) -> Limit | Choice:
     if isinstance(limit, Limit | Choice):
         return limit
     raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
-
-
-def _limits(part: Limit | Choice) -> tuple[Limit, ...]:
-    return (part,) if isinstance(part, Limit) else part.limits
 
 
 def _memory(store: Store | AsyncStore) -> MemoryStore | None:

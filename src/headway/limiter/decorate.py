@@ -23,7 +23,12 @@ Request = Callable[[tuple[Any, ...], dict[str, Any]], tuple[dict[str, object], C
 
 
 def request_of(
-    function: Callable[..., Any], needed: tuple[str, ...], sources: Mapping[str, AttributeSource], cost: CostSource
+    function: Callable[..., Any],
+    needed: tuple[str, ...],
+    sources: Mapping[str, AttributeSource],
+    cost: CostSource,
+    *,
+    looked_at: tuple[str, ...] = (),
 ) -> Request:
     """How calls of ``function`` become requests; everything that can be checked is checked here, once.
 
@@ -32,6 +37,7 @@ def request_of(
         needed: the attributes that the limits are keyed by.
         sources: for the others.
         cost: see ``CostSource``.
+        looked_at: attributes that are taken from parameters of their names where there are such.
 
     Raises:
         LimitError: an attribute that neither a parameter nor ``sources`` gives, or a source that names no parameter.
@@ -40,7 +46,7 @@ def request_of(
     name = getattr(function, "__qualname__", repr(function))
     parameters = signature.parameters
     chosen: dict[str, AttributeSource] = {}
-    for attribute in dict.fromkeys((*needed, *sources)):
+    for attribute in dict.fromkeys((*needed, *sources, *(name for name in looked_at if name in parameters))):
         source = sources.get(attribute, attribute)
         if isinstance(source, str) and source not in parameters:
             raise LimitError(

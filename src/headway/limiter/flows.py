@@ -60,14 +60,20 @@ def decide(
 def degraded(
     plan: Plan, charges: Sequence[Charge], now: int, error: StoreError, *, commit: bool = True
 ) -> Flow[Decision]:
-    """``deny`` refuses the request, ``allow`` lets its limit pass, ``local`` asks the in-process stand-in."""
-    outcomes: dict[str, Outcome] = {}
-    enforced = [charge for charge in charges if not charge.limit.shadow]
-    denied = any(charge.limit.on_store_failure is FailureMode.DENY and charge.cost for charge in enforced)
+    """``deny`` refuses the request, ``allow`` lets its limit pass, ``local`` asks the in-process stand-in.
+
+    What admits nothing at all needs no store to say so.
+    """
+    blocking = [charge for charge in charges if not charge.limit.quota.count and charge.cost]
+    outcomes: dict[str, Outcome] = {charge.limit.name: Never(0, 0, 0, 0) for charge in blocking}
+    enforced = [charge for charge in charges if not charge.limit.shadow and charge not in blocking]
+    denied = any(not charge.limit.shadow for charge in blocking) or any(
+        charge.limit.on_store_failure is FailureMode.DENY and charge.cost for charge in enforced
+    )
     local = tuple(charge for charge in enforced if charge.limit.on_store_failure is FailureMode.LOCAL)
     if local and not denied:
         answer: Answer = yield Advance(local, commit, local=True)
-        outcomes = {charge.limit.name: outcome for charge, outcome in zip(local, answer.outcomes, strict=True)}
+        outcomes |= {charge.limit.name: outcome for charge, outcome in zip(local, answer.outcomes, strict=True)}
         now = answer.now
         denied = not answer.allowed
     listed = tuple(outcomes.get(charge.limit.name) for charge in charges)
@@ -116,7 +122,7 @@ def wait(
     def left() -> int:
         return 2**63 if deadline is None else max(0, deadline - ticks())
 
-    ahead = lines.join(tuple(keys), ticket)
+    ahead = lines.join((tuple(plan.by_name), tuple(keys)), ticket)
     try:
         if not ticket.first:
             told = yield from _told(plan, keys, costs, ahead, now)

@@ -295,7 +295,7 @@ class Limiter(BaseLimiter):
             from headway.limiter import decorate as how  # inspect is slow to import
 
             how.check_kind(function, asynchronous=False, immediate=self._memory is not None)
-            request = how.request_of(function, self.plan.attributes, attributes, cost)
+            request = how.request_of(function, self.plan.attributes, attributes, cost, looked_at=self.attributes)
 
             def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
                 facts, units = request(args, kwargs)

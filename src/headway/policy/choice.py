@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headway.core.limit import Limit
 
-__all__ = ["Choice", "Provider"]
+__all__ = ["Ask", "Choice", "Provider", "attributes_of", "choose", "limits_of"]
 
 Provider = Callable[[Mapping[str, object]], Any | Awaitable[Any]]
 """A function of the user's that says a quota for a request's attributes; ``async`` only under ``AsyncLimiter``."""
+
+
+class Ask(NamedTuple):
+    """Somebody has to be asked before the limit is known.
+
+    Attributes:
+        function: called with the request's attributes; what it gives may have to be awaited.
+        then: from the answer to the limit, None where it does not apply.
+    """
+
+    function: Provider
+    then: Callable[[Any], Limit | None]
 
 
 @runtime_checkable
@@ -18,7 +30,7 @@ class Choice(Protocol):
     """A named limit that is one of several, or none, depending on a request's attributes.
 
     All limits it may choose have its name, the same ``by`` and algorithm, so a key keeps its state when the choice
-    changes.
+    changes. Its text (``str``) says in one line what it depends on.
     """
 
     @property
@@ -31,23 +43,31 @@ class Choice(Protocol):
         """Limits it may choose, at least one; the first stands for it where no request is at hand."""
         ...
 
-    def ask(self, attributes: Mapping[str, object]) -> Provider | None:
-        """The provider that has to be asked before ``choose``, or None where its answer is at hand."""
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The names it looks at besides those the limits are keyed by."""
         ...
 
-    def told(self, attributes: Mapping[str, object], answer: object) -> None:
-        """Remember what the provider said.
-
-        Raises:
-            QuotaError: it said no quota.
-        """
-        ...
-
-    def choose(self, attributes: Mapping[str, object]) -> Limit | None:
+    def choose(self, attributes: Mapping[str, object]) -> Limit | Ask | None:
         """The limit for this request; None where it does not apply.
 
         Raises:
             AttributeMissing: the choice needs an attribute that is not there.
-            LimitError: the attribute's value chooses nothing, and that is an error by choice.
+            AttributeUnexpected: an attribute's value chooses nothing, and that is an error by choice.
         """
         ...
+
+
+def limits_of(part: Limit | Choice) -> tuple[Limit, ...]:
+    """The limits that a limit is or may be; the first stands for all."""
+    return (part,) if isinstance(part, Limit) else part.limits
+
+
+def attributes_of(part: Limit | Choice) -> tuple[str, ...]:
+    """The names a limit looks at besides those it is keyed by."""
+    return () if isinstance(part, Limit) else part.attributes
+
+
+def choose(part: Limit | Choice, attributes: Mapping[str, object]) -> Limit | Ask | None:
+    """``Choice.choose``; a plain limit chooses itself."""
+    return part if isinstance(part, Limit) else part.choose(attributes)

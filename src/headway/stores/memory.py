@@ -14,7 +14,7 @@ from weakref import WeakSet
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import Key
-from headway.core.limit import Limit
+from headway.core.limit import Algorithm, Limit
 from headway.core.rule import State
 from headway.errors import ConfigError, StoreFull
 from headway.stores.base import Answer, settled_bill
@@ -24,6 +24,7 @@ from headway.stores.table import Table
 
 __all__ = ["MemoryStore"]
 
+_FORGIVES = (Algorithm.GROWING_WAIT,)
 _LOOK_AT_EACH_INSERT = 2
 _LOOK_WHEN_FULL = 16
 _LOG_EVERY_NS = 60 * 1_000_000_000
@@ -140,7 +141,7 @@ class MemoryStore:
         """The way of these limits through this store, for a limiter that decides them again and again."""
         with self._lock:
             tables = [self._table(namespace, limit) for limit in limits]
-        return Lane(self._lock, self.clock, tables, limits, self._write)
+        return Lane(self._lock, self.clock, tables, limits, self._write, self._enter)
 
     def _table(self, namespace: str, limit: Limit) -> Table:
         name = (namespace, limit.name, limit.algorithm.stored, limit.by)
@@ -148,7 +149,7 @@ class MemoryStore:
         if table is None:
             table = self._tables[name] = Table(limit.rule)
         if limit.quota.count:  # a blocked limit cannot tell whether what an earlier quota left has recovered
-            table.rule = limit.rule
+            table.judge(limit.rule, limit.forgiven_after if limit.algorithm in _FORGIVES else limit.quota.period_ns)
         return table
 
     def _write(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
@@ -161,6 +162,17 @@ class MemoryStore:
             self._make_room(writes, now)
         for table, key, state in writes:
             table.states[key] = state
+
+    def _enter(self, table: Table, key: Key, state: State, now: int) -> None:
+        """``_write`` for one key that is probably new: the way of a flood of them."""
+        if key not in table.states:
+            self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
+            if self._held < self.max_keys:
+                table.ring.append(key)
+                self._held += 1
+            else:
+                self._make_room(((table, key, state),), now)
+        table.states[key] = state
 
     def _make_room(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
         """Give the new keys among the writes their places; what is forgotten on the way may be among the writes too."""

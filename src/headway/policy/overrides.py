@@ -1,0 +1,102 @@
+"""``Overridden``: some keys of a limit have a quota of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headway.core.key import Key, key_part
+from headway.core.limit import Limit
+from headway.core.quota import Quota
+from headway.errors import AttributeMissing, AttributeUnusable, LimitError
+from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
+from headway.policy.variants import variant
+
+__all__ = ["Overridden"]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Overridden:
+    """A limit of which some keys have their own quota: ``Overridden(Limit("api", "60/min", by="account"), {"acme": "1000/min"})``.
+
+    An override comes before a tier and before a provider's answer.
+
+    Args:
+        limit: a limit with a key, or one that itself depends on the request.
+        overrides: by the value of the attribute in ``by``, or the tuple of them where there are several, in that
+            order: a quota, its text, "block" or "unlimited".
+
+    Raises:
+        LimitError: a limit without a key, a key that cannot be the limit's, a quota that another algorithm counts.
+        QuotaError: a quota's text.
+    """
+
+    limit: Limit | Choice
+    by: tuple[str, ...]
+    overrides: dict[tuple[Key, ...], Limit | None]
+
+    def __init__(self, limit: Limit | Choice, overrides: Mapping[Any, Quota | str]) -> None:
+        model = next((one for one in limits_of(limit) if one.quota.count), limits_of(limit)[0])
+        if not model.by:
+            raise LimitError(f"limit {model.name!r} is keyed by nothing, so no key can be overridden; give it by=…")
+        put = object.__setattr__
+        put(self, "limit", limit)
+        put(self, "by", model.by)
+        found: dict[tuple[Key, ...], Limit | None] = {}
+        for key, quota in overrides.items():
+            parts = key_of(model, key)
+            if parts in found:
+                raise LimitError(f"limit {model.name!r}: {key!r} is overridden twice; keys are compared by their text")
+            found[parts] = variant(model, quota, f"override {key!r}")
+        put(self, "overrides", found)
+
+    @property
+    def name(self) -> str:
+        """The limit's name."""
+        return self.limit.name
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """See ``Choice.limits``."""
+        own = (limit for limit in self.overrides.values() if limit is not None)
+        return tuple(dict.fromkeys((*limits_of(self.limit), *own)))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """See ``Choice.attributes``."""
+        return attributes_of(self.limit)
+
+    def choose(self, attributes: Mapping[str, object]) -> Limit | Ask | None:
+        """The key's own limit if it has one, else the limit's.
+
+        Raises:
+            AttributeMissing: an attribute of the key is not there.
+            AttributeUnusable: a value that cannot be part of a key.
+        """
+        key: list[Key] = []
+        for name in self.by:
+            if name not in attributes:
+                raise AttributeMissing(name, self.name, tuple(attributes))
+            key.append(key_part(name, attributes[name]))
+        parts = tuple(key)
+        return self.overrides[parts] if parts in self.overrides else choose(self.limit, attributes)
+
+    def __str__(self) -> str:
+        inner = f"{self.limit}; " if not isinstance(self.limit, Limit) else ""
+        return f"{inner}{len(self.overrides)} {' and '.join(self.by)} with a quota of their own"
+
+
+def key_of(limit: Limit, key: object) -> tuple[Key, ...]:
+    """An override's key as the limit's keys are compared.
+
+    Raises:
+        LimitError: it cannot be one.
+    """
+    parts = (key,) if len(limit.by) == 1 else key
+    if not isinstance(parts, tuple) or len(parts) != len(limit.by):
+        raise LimitError(f"limit {limit.name!r}: override {key!r}; expected a tuple of {', '.join(limit.by)}")
+    try:
+        return tuple(key_part(name, part) for name, part in zip(limit.by, parts, strict=True))
+    except AttributeUnusable as error:
+        raise LimitError(f"limit {limit.name!r}: override {key!r}: {error}") from error

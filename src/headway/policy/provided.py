@@ -1,0 +1,238 @@
+"""``ProvidedLimit``: quotas that are kept elsewhere, such as in the application's database, asked for and remembered."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from headway.core.key import Key, key_part
+from headway.core.limit import Limit
+from headway.core.quota import Quota
+from headway.errors import AttributeMissing, LimitError
+from headway.policy.choice import Ask, Provider
+from headway.policy.matching import wrong_attribute
+from headway.policy.tiers import model_of
+from headway.policy.variants import shown, variant
+
+__all__ = ["ProvidedLimit"]
+
+_SECOND: Final = 1_000_000_000
+_ASK_AGAIN_NS: Final = _SECOND
+"""After a failure the provider is left alone for this long, or as long as an answer counts if that is less."""
+
+_ON_ERROR: Final = ("last", "default", "raise")
+
+
+class _Known(NamedTuple):
+    """What was said of one key: the limit it leads to, when to ask again (monotonic ns), whether anything was ever said."""
+
+    limit: Limit | None
+    until: int
+    said: bool
+
+
+class _Failed(NamedTuple):
+    """The provider raised instead of answering."""
+
+    error: Exception
+
+
+class ProvidedLimit:
+    """A limit whose quota a function of yours says: ``ProvidedLimit("api", quota_of, by="account", default="60/min")``.
+
+    The function gets a mapping of the attributes in ``reads`` and nothing else, so that an answer holds for whoever has
+    the same ones. It answers with a quota, its text, "block", "unlimited", or None for the default. It may be ``async``
+    under ``AsyncLimiter``; one that is not and that waits blocks the event loop.
+
+    Args:
+        name: the limit's.
+        provider: the function.
+        by: see ``Limit``.
+        default: the quota of whoever the provider says nothing of; its algorithm is the one all answers are counted by.
+        reads: the attributes it is asked with; default: those in ``by``.
+        cache_seconds: how long an answer counts.
+        cache_entries: how many answers are remembered, the latest used; at least 1.
+        on_error: what counts when the provider raises or answers what is no quota: "last", the last answer for the
+            same attributes while it is remembered, else the default; "default"; or "raise". A second later it is asked
+            again.
+        clock: nanoseconds that never go back; default: the monotonic clock.
+        options: the other arguments of ``Limit``.
+
+    Attributes:
+        calls: how often the provider was asked.
+        failures: how often it raised or answered what is no quota.
+
+    Raises:
+        LimitError: an option that cannot be right, or what ``Limit`` raises.
+        QuotaError: the default's text.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        provider: Provider,
+        by: str | Iterable[str] = (),
+        *,
+        default: Quota | str,
+        reads: str | Iterable[str] | None = None,
+        cache_seconds: float = 30.0,
+        cache_entries: int = 10_000,
+        on_error: str = "last",
+        clock: Callable[[], int] = time.monotonic_ns,
+        **options: Any,
+    ) -> None:
+        self.name = name
+        self._model = model_of(name, {"default": default}, by, **options)
+        self._default = variant(self._model, default, "default")
+        self._provider = provider
+        self._reads = self._model.by if reads is None else (reads,) if isinstance(reads, str) else tuple(reads)
+        for attribute in self._reads:
+            if problem := wrong_attribute(attribute):
+                raise LimitError(f"limit {name!r}: reads {problem}")
+        if not callable(provider):
+            raise LimitError(f"limit {name!r}: provider is {provider!r}; expected a function of a request's attributes")
+        if isinstance(cache_seconds, bool) or not 0 <= cache_seconds <= 1e9:
+            raise LimitError(f"limit {name!r}: cache_seconds is {cache_seconds!r}; expected seconds from 0 to 1e9")
+        if type(cache_entries) is not int or cache_entries < 1:
+            raise LimitError(f"limit {name!r}: cache_entries is {cache_entries!r}; expected a whole number from 1")
+        if on_error not in _ON_ERROR:
+            raise LimitError(f"limit {name!r}: on_error is {on_error!r}; expected one of {', '.join(_ON_ERROR)}")
+        self._cache_ns = round(cache_seconds * _SECOND)
+        self._most = cache_entries
+        self._on_error = on_error
+        self._clock = clock
+        self._known: OrderedDict[tuple[Key, ...], _Known] = OrderedDict()
+        self._lock = threading.Lock()
+        self._away = False
+        self.calls = 0
+        self.failures = 0
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """See ``Choice.limits``: the default's."""
+        return (self._model,)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """See ``Choice.attributes``."""
+        return self._reads
+
+    def choose(self, attributes: Mapping[str, object]) -> Limit | Ask | None:
+        """The limit of a remembered answer, or that the provider has to be asked.
+
+        Raises:
+            AttributeMissing: an attribute that it reads is not there.
+            AttributeUnusable: a value that cannot be part of a key.
+        """
+        key = self._key(attributes)
+        with self._lock:
+            known = self._known.get(key)
+            if known is not None and self._clock() < known.until:
+                self._known.move_to_end(key)
+                return known.limit
+        return Ask(self._ask, lambda answer: self._told(key, answer))
+
+    def forget(self, attributes: Mapping[str, object] | None = None, /, **named: object) -> None:
+        """Ask anew at the next request: for these attributes, or without any, for all."""
+        with self._lock:
+            if attributes is None and not named:
+                self._known.clear()
+            else:
+                self._known.pop(self._key({**(attributes or {}), **named}), None)
+
+    def __len__(self) -> int:
+        """How many answers are remembered."""
+        return len(self._known)
+
+    def __bool__(self) -> bool:
+        """A limit is there, however many answers are remembered."""
+        return True
+
+    def __str__(self) -> str:
+        reads = f" by {' and '.join(self._reads)}" if self._reads else ""
+        return f"asked for{reads}; default {shown(self._default)}"
+
+    def _key(self, attributes: Mapping[str, object]) -> tuple[Key, ...]:
+        for name in self._reads:
+            if name not in attributes:
+                raise AttributeMissing(name, self.name, tuple(attributes), need="takes its quota from")
+        return tuple(key_part(name, attributes[name]) for name in self._reads)
+
+    def _ask(self, attributes: Mapping[str, object]) -> object:
+        """The provider's answer, something that awaits it, or that it failed."""
+        with self._lock:
+            self.calls += 1
+        try:
+            answer = self._provider({name: attributes[name] for name in self._reads})
+        except Exception as error:
+            return _Failed(error)
+        return _Awaited(answer) if hasattr(answer, "__await__") else answer
+
+    def _told(self, key: tuple[Key, ...], answer: object) -> Limit | None:
+        """Remember an answer, or what stands in for it."""
+        error = answer.error if isinstance(answer, _Failed) else None
+        limit = self._default
+        if error is None:
+            try:
+                limit = self._read(answer)
+            except (LimitError, ValueError, TypeError) as wrong:
+                error = wrong
+        with self._lock:
+            now = self._clock()
+            if error is not None:
+                return self._failed(key, error, now)
+            self._away = False
+            self._remember(key, _Known(limit, now + self._cache_ns, True))
+        return limit
+
+    def _read(self, answer: object) -> Limit | None:
+        if answer is None:
+            return self._default
+        if not isinstance(answer, str | Quota):
+            raise TypeError(f"the provider said {answer!r}; expected a quota, its text, 'block', 'unlimited' or None")
+        return variant(self._model, answer, "the provider's answer")
+
+    def _failed(self, key: tuple[Key, ...], error: Exception, now: int) -> Limit | None:
+        self.failures += 1
+        if not self._away:
+            self._away = True
+            import logging  # slow to import, and a provider seldom fails
+
+            logging.getLogger("headway").warning(
+                "limit %s: the quota provider failed (%s: %s); on_error = %s decides until it answers again",
+                self.name, type(error).__name__, error, self._on_error,
+            )  # fmt: skip
+        if self._on_error == "raise":
+            raise error
+        last = self._known.get(key)
+        last_said = last if last is not None and last.said and self._on_error == "last" else None
+        limit = self._default if last_said is None else last_said.limit
+        self._remember(key, _Known(limit, now + min(self._cache_ns, _ASK_AGAIN_NS), last_said is not None))
+        return limit
+
+    def _remember(self, key: tuple[Key, ...], known: _Known) -> None:
+        self._known[key] = known
+        self._known.move_to_end(key)
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+
+
+class _Awaited:
+    """What an ``async`` provider gave, awaited; an error becomes an answer."""
+
+    def __init__(self, awaitable: Any) -> None:
+        self._awaitable = awaitable
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        try:
+            answer: object = yield from self._awaitable.__await__()
+        except Exception as error:
+            return _Failed(error)
+        return answer
+
+    def close(self) -> None:
+        """Nobody will await it."""
+        getattr(self._awaitable, "close", lambda: None)()

@@ -1,0 +1,142 @@
+"""``TieredLimit``: a quota for each tier, and a stated choice for a request of none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headway.core.limit import Limit
+from headway.core.quota import Quota
+from headway.errors import AttributeMissing, AttributeUnexpected, LimitError
+from headway.policy.matching import wrong_attribute
+from headway.policy.spelling import nearest
+from headway.policy.values import text_of
+from headway.policy.variants import BLOCK, UNLIMITED, blocked, shown, variants
+
+__all__ = ["ERROR", "REFUSE", "TieredLimit"]
+
+ERROR: Final = "error"
+REFUSE: Final = "refuse"
+_CHOICES: Final = (ERROR, REFUSE, UNLIMITED)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TieredLimit:
+    """A limit with a quota a tier: ``TieredLimit("api", {"free": "60/min", "pro": "600/min"}, tier="plan", by="account")``.
+
+    A key keeps its state when its tier changes. So a tier should follow from the key: where one key's requests are of
+    several tiers, all of them count against it, each by its own quota.
+
+    Args:
+        name: the limit's.
+        quotas: by the tier's name: a quota, its text, "block" or "unlimited".
+        by: see ``Limit``.
+        tier: the attribute that says the tier. Tiers are compared by their text.
+        unknown: what a request of another tier meets: "error" raises ``AttributeUnexpected``, "refuse" blocks it,
+            "unlimited" lets it pass; or a tier's name.
+        missing: the same for a request without the attribute; "error" raises ``AttributeMissing``.
+        options: the other arguments of ``Limit``, for all tiers alike.
+
+    Raises:
+        LimitError: no tier, a choice that is none, quotas of different algorithms, or what ``Limit`` raises.
+        QuotaError: a quota's text.
+    """
+
+    name: str
+    tier: str
+    tiers: dict[str, Limit | None]
+    unknown: str
+    missing: str
+    model: Limit
+
+    def __init__(
+        self,
+        name: str,
+        quotas: Mapping[str, Quota | str],
+        by: str | Iterable[str] = (),
+        *,
+        tier: str,
+        unknown: str = ERROR,
+        missing: str = ERROR,
+        **options: Any,
+    ) -> None:
+        put = object.__setattr__
+        put(self, "name", name)
+        put(self, "tier", tier)
+        put(self, "model", model_of(name, quotas, by, **options))
+        put(self, "tiers", variants(quotas, self.model, "tier"))
+        if problem := wrong_attribute(tier):
+            raise LimitError(f"limit {name!r}: tier {problem}")
+        put(self, "unknown", self._choice("unknown", unknown))
+        put(self, "missing", self._choice("missing", missing))
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """See ``Choice.limits``; the first is the first tier's that limits."""
+        return tuple(dict.fromkeys((self.model, *(limit for limit in self.tiers.values() if limit is not None))))
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """See ``Choice.attributes``."""
+        return (self.tier,)
+
+    def choose(self, attributes: Mapping[str, object]) -> Limit | None:
+        """The limit of the request's tier; None where that is unlimited.
+
+        Raises:
+            AttributeMissing: the tier is not there, and that is an error by choice.
+            AttributeUnexpected: it is no known tier, and that is an error by choice.
+        """
+        value = attributes.get(self.tier)
+        if value is None:
+            return self._chosen(self.missing, attributes, None)
+        tier = text_of(value)
+        if tier in self.tiers:
+            return self.tiers[tier]
+        return self._chosen(self.unknown, attributes, value)
+
+    def _chosen(self, choice: str, attributes: Mapping[str, object], value: object) -> Limit | None:
+        if choice in self.tiers:
+            return self.tiers[choice]
+        if choice == UNLIMITED:
+            return None
+        if choice == REFUSE:
+            return blocked(self.model)
+        if value is None:
+            raise AttributeMissing(self.tier, self.name, tuple(attributes), need="takes its tier from")
+        known = ", ".join(self.tiers)
+        raise AttributeUnexpected(self.tier, self.name, f"is {value!r}, which is no tier; expected one of {known}")
+
+    def _choice(self, option: str, choice: str) -> str:
+        known = [*self.tiers, *(word for word in _CHOICES if word not in self.tiers)]
+        if choice in known:
+            return choice
+        meant = nearest(str(choice), known)
+        hint = f"; did you mean {meant!r}?" if meant else ""
+        raise LimitError(
+            f"limit {self.name!r}: {option} is {choice!r}; expected a tier or one of {', '.join(_CHOICES)} "
+            f"(tiers: {', '.join(self.tiers)}){hint}"
+        )
+
+    def __str__(self) -> str:
+        tiers = ", ".join(f"{tier} {shown(limit)}" for tier, limit in self.tiers.items())
+        return f"{tiers} by {self.tier} (unknown: {self.unknown}, missing: {self.missing})"
+
+
+def model_of(name: str, quotas: Mapping[str, Quota | str], by: str | Iterable[str], **options: Any) -> Limit:
+    """The limit that the others are variants of: of the first quota that limits, or else of one that blocks.
+
+    Raises:
+        LimitError: no quota at all, or what ``Limit`` raises.
+        QuotaError: a quota's text.
+    """
+    if not quotas:
+        raise LimitError(f"limit {name!r}: there is no tier; expected quotas such as {{'free': '60/min'}}")
+    for quota in quotas.values():
+        if quota in (BLOCK, UNLIMITED):
+            continue
+        found = quota if isinstance(quota, Quota) else Quota.parse(quota)
+        if found.count:
+            return Limit(name, found, by, **options)
+    return Limit(name, "0/s", by, **options)
