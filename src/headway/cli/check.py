@@ -1,0 +1,118 @@
+"""``headway check``: one decision from a shell."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headway.cli import exit_codes
+from headway.cli.policies import report
+from headway.errors import AttributeMissing, UnknownName
+
+if TYPE_CHECKING:
+    from headway.limiter.decision import Decision
+    from headway.policy.policy import PolicyFile
+
+__all__ = ["add_parser", "run"]
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``headway check``."""
+    parser = commands.add_parser(
+        "check",
+        help="decide one request",
+        description="Decide one request and charge it if it is admitted. The sentence goes to standard error. "
+        "Exit codes: 0 allowed, 75 refused, 65 never (the cost can never fit), 77 blocked, 69 the store could not "
+        "decide, 64 usage, 78 the policy file.",
+    )
+    parser.add_argument("policy", metavar="POLICY", help="the policy's name; one-time-codes is built in")
+    parser.add_argument(
+        "attributes", nargs="*", metavar="attr=value", help="what is known of the request, such as phone=+447700900123"
+    )
+    parser.add_argument(
+        "--policy-file", type=Path, metavar="FILE", help="default: the built-in policy and the state of headway serve"
+    )
+    parser.add_argument("--cost", type=_cost, default=1, metavar="N", help="units to charge (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the decision as one JSON object")
+    parser.set_defaults(run=run, takes_rest="attributes")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Decide; the exit code says what came of it."""
+    from headway.service.opening import read_policies
+
+    attributes: dict[str, str] = {}
+    for given in args.attributes:
+        name, equals, value = given.partition("=")
+        if not (name and equals):
+            return _wrong(f"{given!r} is no attribute; expected NAME=VALUE, such as phone=+447700900123")
+        if name in attributes:
+            return _wrong(f"the attribute {name!r} is given twice; expected one value")
+        attributes[name] = value
+    file = report(read_policies(args.policy_file))
+    if file is None:
+        return exit_codes.CONFIGURATION
+    try:
+        decision = _decide(file, args.policy, attributes, args.cost)
+    except (AttributeMissing, UnknownName) as error:
+        return _wrong(str(error))
+    if args.json:
+        print(json.dumps(_document(decision), ensure_ascii=False))
+    print(decision.sentence(), file=sys.stderr)
+    return _code(decision)
+
+
+def _decide(file: PolicyFile, name: str, attributes: dict[str, str], cost: int) -> Decision:
+    from headway.limiter.limiter import Limiter
+    from headway.service.opening import open_policy_store
+
+    policy = file.policy(name)
+    if not policy.limits:
+        print(f"headway check: warning: policy {name!r} has no limits, so nothing is limited", file=sys.stderr)
+    elif file.store == "memory://":
+        print("headway check: warning: the store is memory://, so this decision is forgotten at once", file=sys.stderr)
+    store, key = open_policy_store(file)
+    try:
+        limiter = Limiter(*policy.limits, store=store, namespace=policy.namespace, secret_key=key)
+        return limiter.hit(attributes, cost=cost)
+    finally:
+        store.close()
+
+
+def _document(decision: Decision) -> dict[str, object]:
+    from headway.service.answer import decision_document
+
+    retry_at = None if decision.allowed else decision.retry_at
+    return {
+        **decision_document(decision),
+        "retry_after": None if math.isinf(decision.retry_after) else decision.retry_after,
+        "retry_at": retry_at and retry_at.isoformat(),
+        "never": decision.never,
+        "degraded": decision.degraded,
+        "sentence": decision.sentence(),
+    }
+
+
+def _code(decision: Decision) -> int:
+    if decision.allowed:
+        return exit_codes.OK
+    if decision.binding is None:
+        return exit_codes.STORE
+    if decision.blocked:
+        return exit_codes.BLOCKED
+    return exit_codes.NEVER if decision.never else exit_codes.REFUSED
+
+
+def _wrong(problem: str) -> int:
+    print(f"headway check: {problem}", file=sys.stderr)
+    return exit_codes.USAGE
+
+
+def _cost(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 4000):
+        raise argparse.ArgumentTypeError(f"{text!r} is no cost; expected a whole number from 0")
+    return int(text)

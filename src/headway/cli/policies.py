@@ -1,0 +1,26 @@
+"""What commands that take a policy file share: saying its problems and warnings, one line each."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.policy.policy import PolicyFile
+    from headway.policy.toml import Reading
+
+__all__ = ["report"]
+
+
+def report(reading: Reading, command: str | None = None) -> PolicyFile | None:
+    """Print every problem and warning on standard error; the policies, or None where there are problems.
+
+    Args:
+        reading: what came of the file.
+        command: the command's name, said before warnings; None leaves them out.
+    """
+    for warning in reading.warnings if command else ():
+        print(f"headway {command}: warning: {warning}", file=sys.stderr)
+    for problem in reading.problems:
+        print(problem, file=sys.stderr)
+    return reading.file

@@ -1,0 +1,134 @@
+"""From a policy file to something that decides: which file, which store, which key for secret attributes."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from headway.core.limit import Limit
+from headway.errors import ConfigError
+from headway.policy.builtin import builtin_policies
+from headway.policy.policy import PolicyFile
+from headway.policy.toml import Reading, read_policy_file
+from headway.stores.base import Store
+from headway.stores.url import open_store
+
+__all__ = ["check_store_url", "open_policy_store", "read_policies", "secret_key", "state_folder"]
+
+_KEY_BYTES = 32
+_SHORTEST_KEY = 16
+
+
+def read_policies(path: Path | None) -> Reading:
+    """The policies of a file, or the built-in ones, whose store is in the user's state folder.
+
+    Raises:
+        ConfigError: no file was named and there is no state folder.
+    """
+    if path is not None:
+        return read_policy_file(path, check_store=check_store_url)
+    policies = builtin_policies(state_folder())
+    return Reading(policies, (), policies.warnings)
+
+
+def open_policy_store(file: PolicyFile) -> tuple[Store, bytes | None]:
+    """The store of a policy file and the key for its secret attributes (None where the limiter finds it by itself).
+
+    Raises:
+        ConfigError: no key can be had.
+        StoreUnusable: what the URL names cannot serve.
+    """
+    store = open_store(file.store, base=file.folder)
+    try:
+        return store, secret_key(store, [limit for policy in file.policies.values() for limit in policy.limits])
+    except BaseException:
+        store.close()
+        raise
+
+
+def check_store_url(url: str) -> None:
+    """Whether a URL names a store, without creating the file that it names.
+
+    Raises:
+        ConfigError: it names none, with what is accepted.
+    """
+    from urllib.parse import urlsplit  # slow to import
+
+    try:
+        parts = urlsplit(url)
+        names_file = parts.path.strip("/") and not parts.path.endswith("/")
+        if parts.scheme == "sqlite" and names_file and not (parts.netloc or parts.query or parts.fragment):
+            return
+        open_store(url).close()  # says what is wrong; a memory store costs nothing
+    except ConfigError:
+        raise
+    except ValueError as error:  # urlsplit's own complaint
+        raise ConfigError(f"store URL {url!r} cannot be read: {error}") from error
+
+
+def state_folder() -> Path:
+    r"""The user's folder for state, created for the user alone (0700) if it is missing.
+
+    ``$XDG_STATE_HOME/headway`` (where that is absolute, as the XDG Base Directory Specification asks), else
+    ``~/.local/state/headway``; on Windows ``%LOCALAPPDATA%\headway``.
+
+    Raises:
+        ConfigError: it cannot be had; says which setting helps.
+    """
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_STATE_HOME"
+    named = Path(os.environ.get(variable, ""))
+    try:
+        base = named if named.is_absolute() else Path.home() / ".local" / "state"
+        folder = base / "headway"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except (OSError, RuntimeError) as error:
+        raise ConfigError(
+            f"no folder for state: {error}; set {variable} to a folder that can be written, or name a policy file"
+        ) from error
+    return folder
+
+
+def secret_key(store: Store, limits: list[Limit]) -> bytes | None:
+    """The key that values of secret attributes are hashed with.
+
+    The environment variable HEADWAY_SECRET_KEY comes first and is left to the limiter, which reads it itself; so is a
+    memory store, which takes a random key. For a store that is a file, the key is in the file beside it that is called
+    the same with ``.key`` behind; it is created with 32 random bytes, for the user alone (0600), by whoever comes first.
+
+    Raises:
+        ConfigError: the key file cannot be read or written, or is too short.
+    """
+    path = getattr(store, "path", None)
+    if not isinstance(path, Path) or "HEADWAY_SECRET_KEY" in os.environ or not any(limit.secret for limit in limits):
+        return None
+    file = path.with_name(f"{path.name}.key")
+    try:
+        if not file.exists():
+            _create(file)
+        key = file.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"the key for secret attributes, {file}: {error.strerror or error}; "
+            "let it be created, or set HEADWAY_SECRET_KEY"
+        ) from error
+    if len(key) < _SHORTEST_KEY:
+        raise ConfigError(f"{file} has {len(key)} bytes; expected the {_KEY_BYTES} random ones it was created with")
+    return key
+
+
+def _create(file: Path) -> None:
+    """Make the key file in one step: complete, or not there; the first of several processes wins."""
+    draft = file.with_name(f"{file.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(secrets.token_bytes(_KEY_BYTES))
+            opened.flush()
+            os.fsync(opened.fileno())
+        with suppress(FileExistsError):
+            os.link(draft, file)
+    finally:
+        draft.unlink()

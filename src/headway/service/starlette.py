@@ -1,0 +1,105 @@
+"""The service as a Starlette application: it routes and carries, and decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from headway.service.answer import Answer, failed
+from headway.service.api import Api
+from headway.service.fault import Fault
+
+__all__ = ["MAX_BODY", "application"]
+
+MAX_BODY: Final = 1024 * 1024
+"""Bytes; the largest body that is read."""
+
+_Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def application(api: Api) -> Starlette:
+    """The ASGI application; its lifespan closes the store."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await api.close()
+
+    def decide(*, commit: bool) -> _Endpoint:
+        async def endpoint(request: Request) -> Response:
+            body = await _body(request)
+            if isinstance(body, Fault):
+                return _sent(failed(body))
+            language = request.headers.get("accept-language")
+            return _sent(await api.decide(body, commit=commit, accept_language=language))
+
+        return endpoint
+
+    def told(answer: Callable[[], Answer]) -> _Endpoint:
+        async def endpoint(_: Request) -> Response:
+            return _sent(answer())
+
+        return endpoint
+
+    async def ready(_: Request) -> Response:
+        return _sent(await api.ready())
+
+    app = Starlette(
+        routes=[
+            Route("/v1/check", decide(commit=True), methods=["POST"]),
+            Route("/v1/peek", decide(commit=False), methods=["POST"]),
+            Route("/v1/policies", told(api.policies), methods=["GET"]),
+            Route("/healthz", told(api.health), methods=["GET"]),
+            Route("/readyz", ready, methods=["GET"]),
+            Route("/openapi.json", told(api.openapi), methods=["GET"]),
+        ],
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _http_error, Exception: _server_error},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+async def _body(request: Request) -> bytes | Fault:
+    """The body, or the fault of one that is too long: nothing is kept of what comes after the bound."""
+    too_long = Fault(413, "the body is too long", "urn:headway:too-large", f"at most {MAX_BODY} bytes")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 12 or int(length) > MAX_BODY):
+        return too_long
+    received = bytearray()
+    try:
+        async for chunk in request.stream():
+            received += chunk
+            if len(received) > MAX_BODY:
+                return too_long
+    except ClientDisconnect:
+        return Fault(400, "the connection was closed before the body was complete")
+    return bytes(received)
+
+
+def _sent(answer: Answer) -> Response:
+    return Response(answer.body, answer.status, dict(answer.headers))
+
+
+async def _http_error(request: Request, error: Exception) -> Response:
+    """What the router refuses: an unknown path, a method that the path does not take."""
+    if not isinstance(error, HTTPException) or error.status_code not in (404, 405):
+        return await _server_error(request, error)
+    path, method = request.url.path, request.method
+    if error.status_code == 404:
+        return _sent(failed(Fault(404, f"there is nothing at {path}", expected="a path that /openapi.json lists")))
+    allow = ", ".join(sorted(name.strip() for name in (error.headers or {}).get("Allow", "").split(",")))
+    fault = Fault(405, f"{path} does not take {method}", expected=f"one of {allow}", headers=(("Allow", allow),))
+    return _sent(failed(fault))
+
+
+async def _server_error(_: Request, error: Exception) -> Response:
+    """A fault of ours; Starlette raises it again for the server's log."""
+    return _sent(failed(Fault(500, f"the service failed ({type(error).__name__}); its log says more")))

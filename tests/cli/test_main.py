@@ -1,0 +1,73 @@
+"""``headway`` itself: which module a command loads, usage, help, version."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from headway.cli import COMMANDS, main
+
+DEADLINE_S = 20
+
+
+def python(program: str) -> str:
+    """What a program prints in a new interpreter."""
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
+    return run.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_loads_only_itself(command: str) -> None:
+    """No command pays for another one, and none loads a web framework to print its help."""
+    program = (
+        "import sys\nfrom headway.cli import main\n"
+        f"try:\n    main([{command!r}, '--help'])\nexcept SystemExit as ended:\n    assert ended.code == 0\n"
+        "print('MODULES', *sorted(sys.modules))"
+    )
+    modules = python(program).rpartition("MODULES")[2].split()
+    others = {f"headway.cli.{other.replace('-', '_')}" for other in COMMANDS if other != command}
+    assert f"headway.cli.{command.replace('-', '_')}" in modules
+    assert others.isdisjoint(modules)
+    assert {"starlette", "uvicorn", "httpx", "sqlite3", "asyncio"}.isdisjoint(modules)
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """``headway --help`` lists all commands and exits with 0."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    said = capsys.readouterr().out
+    assert [line.split()[0] for line in said.splitlines() if line.startswith("    ") and line[4] != " "] == [*COMMANDS]
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--"], ["nope"], ["--nope"], ["check"], ["check-policy"], ["check-policy", "a", "b"]]
+)
+def test_wrong_usage_is_64(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    """Wrong words say how to do it, on standard error, and exit with EX_USAGE."""
+    try:
+        code = main(words)
+    except SystemExit as ended:
+        code = ended.code  # type: ignore[assignment]
+    out, err = capsys.readouterr()
+    assert (code, out) == (64, "")
+    assert "usage: headway" in err
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    """``headway --version`` prints one line."""
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"headway {version('headway')}\n")
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    """Output into a pipe that closes early ends quietly."""
+    program = f"{sys.executable} -m headway --help | true; {sys.executable} -m headway explain 1/s | true"
+    run = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=DEADLINE_S)
+    assert run.stderr == ""
