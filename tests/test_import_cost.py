@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -38,16 +38,17 @@ print(*sorted(set(sys.modules) - before))
 
 
 def best_of(runs: int, program: str) -> float:
-    """Seconds a fresh interpreter takes for it, at best."""
+    """Seconds of processor time a fresh interpreter takes for it, at best: other work on the machine does not count."""
     taken = []
     for _ in range(runs):
-        begin = time.perf_counter()
-        fresh(program)
-        taken.append(time.perf_counter() - begin)
+        child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, "-I", "-c", program])
+        _, status, used = os.wait4(child, 0)
+        assert status == 0
+        taken.append(used.ru_utime + used.ru_stime)
     return min(taken)
 
 
-@pytest.mark.xdist_group("time")
-def test_import_takes_well_under_fifty_milliseconds() -> None:
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs wait4 to measure a child's processor time")
+def test_import_takes_less_than_fifty_milliseconds() -> None:
     """The best of ten fresh interpreters that import headway, less the best of ten that import nothing."""
     assert best_of(10, "import headway") - best_of(10, "pass") < 0.05
