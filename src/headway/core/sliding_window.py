@@ -7,7 +7,7 @@ comparisons are in whole units · ns, so nothing is rounded: admit iff
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from headway.core.clearing import clears_after
@@ -56,10 +56,15 @@ class SlidingWindow:
         return kept, Refused(remaining, self._wait_for(seen, now, cost), *waits)
 
     def give_back(self, state: Counters | None, now: int, units: int, receipt: Receipt) -> Counters | None:
-        """Take units off the window they were charged to, while it is in view; see ``Rule.give_back``."""
-        if state is None:
-            return None
-        seen, _ = self._seen(state, now)
+        """Take units off the window they were charged to, while it is in view; see ``Rule.give_back``.
+
+        Nothing once another quota's windows took the units over: it cannot be told any more which they are.
+        """
+        if state is None or units <= 0 or state.period != self.period:
+            return state
+        seen, capped = self._seen(state, now)
+        if capped:
+            return state
         charged_end = (receipt.at // self.period + 1) * self.period
         units = min(units, receipt.cost)
         if charged_end >= seen.end:
@@ -69,8 +74,9 @@ class SlidingWindow:
         return state
 
     def take(self, state: Counters | None, now: int, units: int) -> Counters:
-        """Charge without asking; see ``Rule.take``."""
-        seen, _ = self._seen(state, now)
+        """Charge without asking, in the windows that the state speaks of; see ``Rule.take``."""
+        windows = self if state is None else replace(self, period=state.period)
+        seen, _ = windows._seen(state, now)
         return seen._replace(current=seen.current + units)
 
     def scaled(self, state: Counters, now: int, old: SlidingWindow) -> Counters:
