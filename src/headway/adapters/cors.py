@@ -1,0 +1,29 @@
+"""What the CORS protocol (Fetch Standard §3.3) asks of who answers in an application's place."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+__all__ = ["ALLOWS", "EXPOSES", "ORIGIN", "is_preflight"]
+
+ORIGIN: Final = "origin"
+"""The request field that says a browser asks from another site."""
+
+ALLOWS: Final = "access-control-allow-origin"
+"""The response field that says the application answers it."""
+
+EXPOSES: Final = "access-control-expose-headers"
+"""The response field that names what scripts may read."""
+
+_ASKS: Final = "access-control-request-method"
+
+
+def is_preflight(method: str, names: Collection[str]) -> bool:
+    """The request only asks for leave; a browser made it, so it is neither counted nor refused.
+
+    Args:
+        method: the request's.
+        names: its fields' names, in lower case.
+    """
+    return method == "OPTIONS" and ORIGIN in names and _ASKS in names

@@ -1,0 +1,36 @@
+"""The order of decorators: a limit above the route decorator would never be asked, so it is found and said at start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from headway.adapters.routes import unwrapped
+from headway.errors import ConfigError
+
+__all__ = ["check_order", "remember"]
+
+_LIMITED_BY: Final = "__headway_limited_by__"
+
+
+def remember(function: Callable[..., Any], limited: Callable[..., Any]) -> None:
+    """Note that ``limited`` is what should be registered instead of ``function``."""
+    setattr(function, _LIMITED_BY, (function, limited))
+
+
+def check_order(handlers: Iterable[Any]) -> None:
+    """Refuse an application that registered a function whose limit came too late.
+
+    Raises:
+        ConfigError: names the function and the right order.
+    """
+    registered = list(handlers)
+    known = {id(one) for handler in registered for one in unwrapped(handler)}
+    for handler in registered:
+        function, limited = getattr(handler, _LIMITED_BY, (None, None))
+        if function is handler and id(limited) not in known:
+            name = f"{function.__module__}.{function.__qualname__}"
+            raise ConfigError(
+                f"{name}() was registered as a route before it was limited, so its limit would never be asked: "
+                "put the limit below the route decorator, next to the function"
+            )
