@@ -1,6 +1,6 @@
 """Replay: log lines per second and peak memory, as a log grows; the floor is reading its lines and matching nothing.
 
-Run: ``uv run python benchmarks/replay.py [LINES]`` (default 2,000,000). Each measurement is a process of its own, so that
+Run: ``uv run python -m benchmarks replay [LINES]`` (default 2,000,000). Each measurement is a process of its own, so that
 its peak memory is its own. Prints figures and never fails.
 """
 
@@ -61,8 +61,9 @@ def measure(path: Path, what: str) -> None:
     )
 
 
-def main(lines: int) -> None:
+def main(arguments: list[str]) -> None:
     """Write a log and a tenth of it, and measure every algorithm on both."""
+    lines = int(arguments[0]) if arguments else 2_000_000
     runs = [
         "floor",
         *(name for name in Algorithm if name not in (Algorithm.CALENDAR_WINDOW, Algorithm.CONCURRENCY)),
@@ -80,4 +81,4 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
         measure(Path(sys.argv[2]), sys.argv[3])
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
+        main(sys.argv[1:])

@@ -52,18 +52,17 @@ def settle(
         leases: one per charge, or none at all.
         shadows: one per charge, or none at all: whether its limit is only evaluated, not enforced.
     """
-    leases = leases or (None,) * len(rules)
-    decided = [
-        rule.decide(state, now, cost, lease)
-        for rule, state, cost, lease in zip(rules, states, costs, leases, strict=True)
-    ]
-    refusing = [not isinstance(outcome, Admitted) for _, outcome in decided]
-    enforced = [not shadow for shadow in shadows] or [True] * len(rules)
-    allowed = not any(refuses and counts for refuses, counts in zip(refusing, enforced, strict=True))
+    decided: list[tuple[State | None, Outcome]] = []
+    allowed = True
+    for index, rule in enumerate(rules):
+        new, outcome = rule.decide(states[index], now, costs[index], leases[index] if leases else None)
+        decided.append((new, outcome))
+        if not isinstance(outcome, Admitted) and not (shadows and shadows[index]):
+            allowed = False
     outcomes: list[Outcome] = []
     writes: list[tuple[int, State]] = []
     for index, (new, outcome) in enumerate(decided):
-        if allowed or refusing[index]:
+        if allowed or not isinstance(outcome, Admitted):
             outcomes.append(outcome)
             if new is not states[index]:
                 writes.append((index, new))

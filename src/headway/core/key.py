@@ -6,6 +6,8 @@ is built by joining unescaped parts, so no two different tuples of attributes sh
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from headway.errors import AttributeUnusable
 
 __all__ = ["Key", "encode_key", "key_part", "key_prefix"]
@@ -55,6 +57,7 @@ def encode_key(namespace: str, limit: str, algorithm: str, by: tuple[str, ...], 
     return b"".join(parts)
 
 
+@lru_cache(maxsize=4096)
 def key_prefix(namespace: str, limit: str, algorithm: str, by: tuple[str, ...]) -> bytes:
     """What all stored keys of one limit begin with, and no other's: the number of attributes stands before them."""
     parts = [_VERSION]

@@ -225,16 +225,22 @@ class AsyncLimiter(BaseLimiter):
     ) -> Decision:
         facts = named if attributes is None else merged(attributes, named)
         way = self._way
-        if not self._fixed or self._off or way.lane is None or up_to is not None:
+        plan, lane = way.plan, way.lane
+        if not self._fixed or self._off or plan.holds or up_to is not None:
             return await self._drive(self._asking(facts, cost, commit=commit, up_to=up_to))
-        keys = way.plan.keys(facts)
-        costs = way.plan.costs(cost)
+        keys = plan.keys(facts)
+        costs = plan.costs(cost)
+        charges = None if lane else plan.charges(keys, costs)
         try:
-            allowed, now, states = way.lane.advance(keys, costs, commit)
+            if charges is None:
+                allowed, now, states = lane.advance(keys, costs, commit)  # type: ignore[union-attr]  # else charges
+            else:
+                states = await self.store.advance(charges, commit=commit)
+                allowed, now, _, costs = states
         except StoreError as error:
-            charges = way.plan.charges(keys, costs)
-            return await self._drive(degraded(way.plan, charges, time.time_ns(), error, commit=commit))
-        return Decision(way.plan, allowed, now, costs, keys, states, None, None if commit else ())
+            bill = charges or plan.charges(keys, costs)
+            return await self._drive(degraded(plan, bill, time.time_ns(), error, commit=commit))
+        return Decision(plan, allowed, now, costs, keys, states, None, charges if commit else ())
 
     async def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:
         return await self._drive(self._settling(decision, changes))

@@ -20,6 +20,7 @@ from headway.core.outcome import Admitted, Outcome
 from headway.core.rule import State
 from headway.core.verdict import Verdict
 from headway.limiter.plan import Plan
+from headway.stores.base import Answer
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,7 +58,7 @@ class Decision:
         now: int,
         costs: Sequence[int],
         keys: Sequence[Key],
-        states: Sequence[State | None],
+        states: Sequence[State | None] | Answer,
         verdict: Verdict | None = None,
         charges: tuple[Charge, ...] | None = None,
     ) -> None:
@@ -95,7 +96,11 @@ class Decision:
         if self._verdict is None:
             plan = self._plan
             assert plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the verdict
-            outcomes = settle(plan.rules, self._states, self._costs, self._now, shadows=plan.shadows).outcomes
+            states = self._states
+            if isinstance(states, Answer):
+                outcomes = states.outcomes
+            else:
+                outcomes = settle(plan.rules, states, self._costs, self._now, shadows=plan.shadows).outcomes
             self._verdict = Verdict(plan.limits, outcomes, self.allowed, self._now, None, tuple(self._costs))
         return self._verdict
 

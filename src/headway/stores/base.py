@@ -133,10 +133,10 @@ def settled_bill(
 ) -> tuple[Settlement, tuple[int, ...]]:
     """``core.bill`` for a store in the process: the settlement, and what was asked for in the end."""
     rules = [charge.limit.rule for charge in charges]
-    costs = tuple(charge.cost for charge in charges)
+    costs = tuple([charge.cost for charge in charges])
     shadows = [charge.limit.shadow for charge in charges]
     flexible = [charge.flexible for charge in charges]
-    if any(flexible):
+    if True in flexible:
         costs = grant(rules, states, costs, now, flexible=flexible, shadows=shadows)
     leases = [charge.lease for charge in charges]
     return settle(rules, states, costs, now, leases=leases, shadows=shadows), costs

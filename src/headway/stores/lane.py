@@ -22,6 +22,7 @@ from headway.stores.table import Table
 __all__ = ["Lane", "OneWay"]
 
 Write: TypeAlias = Callable[[Sequence[tuple[Table, Key, State]], int], None]
+Enter: TypeAlias = Callable[[Table, Key, State, int], None]
 OneWay: TypeAlias = Callable[[Key, int], tuple[bool, int, State | None]]
 """From a key and a cost above 0 to: admitted, the clock in ns since 1970, the state before."""
 
@@ -35,15 +36,17 @@ class Lane:
         tables: one per limit.
         limits: the limits.
         write: writes states, all or none; raises ``StoreFull``.
+        enter: the same for one state.
+        enter: the same for one state.
 
     Attributes:
         one: the shortest way, for a single limit of GCRA on whole nanoseconds; None for other lanes.
     """
 
-    __slots__ = ("_clock", "_lock", "_rules", "_several", "_shadows", "_tables", "_write", "one")
+    __slots__ = ("_clock", "_enter", "_lock", "_rules", "_several", "_shadows", "_tables", "_write", "one")
 
     def __init__(
-        self, lock: Lock, clock: Clock, tables: Sequence[Table], limits: Sequence[Limit], write: Write
+        self, lock: Lock, clock: Clock, tables: Sequence[Table], limits: Sequence[Limit], write: Write, enter: Enter
     ) -> None:
         self._lock = lock
         self._clock = clock
@@ -51,6 +54,7 @@ class Lane:
         self._rules = rules = [limit.rule for limit in limits]
         self._shadows = [limit.shadow for limit in limits]
         self._write = write
+        self._enter = enter
         whole = [(rule.interval, rule.depth) for rule in rules if isinstance(rule, Gcra) and rule.scale == 1]
         in_line = 0 < len(whole) == len(rules) and not any(self._shadows)
         self.one: OneWay | None = self._one_way(*whole[0]) if in_line and len(rules) == 1 else None
@@ -89,7 +93,8 @@ class Lane:
 
     def _one_way(self, interval: int, depth: int) -> OneWay:
         """``core.gcra.Gcra.decide`` for one limit, inlined; an odd state takes the long way."""
-        lock, states = self._lock, self._tables[0].states
+        lock, table, enter = self._lock, self._tables[0], self._enter
+        states = table.states
         ticks, anchor = AnchoredClock.parts(self._clock)
 
         def one(key: Key, cost: int) -> tuple[bool, int, State | None]:
@@ -108,6 +113,9 @@ class Lane:
                     elif cost * interval <= depth:
                         states[key] = now + cost * interval
                         return True, now, tat
+                elif tat is None and cost * interval <= depth:
+                    enter(table, key, now + cost * interval, now)
+                    return True, now, None
                 allowed, now, before = self._settle((key,), (cost,), True, now)
                 return allowed, now, before[0]
 

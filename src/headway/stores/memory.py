@@ -141,7 +141,7 @@ class MemoryStore:
         """The way of these limits through this store, for a limiter that decides them again and again."""
         with self._lock:
             tables = [self._table(namespace, limit) for limit in limits]
-        return Lane(self._lock, self.clock, tables, limits, self._write)
+        return Lane(self._lock, self.clock, tables, limits, self._write, self._enter)
 
     def _table(self, namespace: str, limit: Limit) -> Table:
         name = (namespace, limit.name, limit.algorithm.stored, limit.by)
@@ -162,6 +162,17 @@ class MemoryStore:
             self._make_room(writes, now)
         for table, key, state in writes:
             table.states[key] = state
+
+    def _enter(self, table: Table, key: Key, state: State, now: int) -> None:
+        """``_write`` for one key that is probably new: the way of a flood of them."""
+        if key not in table.states:
+            self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
+            if self._held < self.max_keys:
+                table.ring.append(key)
+                self._held += 1
+            else:
+                self._make_room(((table, key, state),), now)
+        table.states[key] = state
 
     def _make_room(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
         """Give the new keys among the writes their places; what is forgotten on the way may be among the writes too."""

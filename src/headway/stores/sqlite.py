@@ -1,8 +1,9 @@
 """State in one SQLite file, shared by any number of threads and processes on one host.
 
-Each decision is one ``BEGIN IMMEDIATE`` transaction: read, decide with the pure rules, write, commit. The write lock
-makes it atomic between processes; WAL keeps a killed process from leaving anything half applied. ``synchronous=NORMAL``
-means that a power cut (not a killed process) may lose the last decisions, never damage the file.
+A decision is one transaction: read the states, decide with the pure rules, write. It takes the write lock only when there
+is something to write, and SQLite refuses the write if another writer came between, so nothing is decided on old states.
+WAL keeps a killed process from leaving anything half applied. ``synchronous=NORMAL`` means that a power cut (not a
+killed process) may lose the last decisions, never damage the file.
 """
 
 from __future__ import annotations
@@ -42,19 +43,17 @@ CREATE TABLE IF NOT EXISTS headway_state (
     state   TEXT NOT NULL,
     expires INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS headway_state_expires ON headway_state (expires);
 """
 _SELECT: Final = "SELECT state FROM headway_state WHERE key = ?"
 _UPSERT: Final = (
     "INSERT INTO headway_state (key, state, expires) VALUES (?, ?, ?) "
     "ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires"
 )
+_FORGET: Final = "DELETE FROM headway_state WHERE key = ? AND expires = ?"
 _SELECT_LIMIT: Final = "SELECT key, state FROM headway_state WHERE key > ? AND key < ?"
 _DELETE_LIMIT: Final = "DELETE FROM headway_state WHERE key > ? AND key < ?"
 _DELETE: Final = "DELETE FROM headway_state WHERE key = ?"
-_CLEAN: Final = (
-    "DELETE FROM headway_state WHERE key IN (SELECT key FROM headway_state WHERE expires <= ? ORDER BY expires LIMIT ?)"
-)
+_PASSED: Final = "SELECT key, expires FROM headway_state WHERE key > ? ORDER BY key LIMIT ?"
 _LATEST: Final = 2**63 - 1
 
 _Result = TypeVar("_Result")
@@ -79,6 +78,7 @@ class SqliteStore:
         self._owner = 0
         self._file: tuple[int, int] | None = None
         self._until_clean = _CLEAN_EVERY
+        self._cleaned_to = b""
         with self._lock:
             self._connect()
         _alive.add(self)
@@ -88,25 +88,34 @@ class SqliteStore:
         return (_restore, (str(self.path), None if self.clock is wall_clock else self.clock))
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
-        """See ``Store.advance``. Waits up to 5 s for the file's lock."""
+        """See ``Store.advance``. Waits up to 5 s for the file's lock; a refusal or a peek needs none.
+
+        First in a transaction that only reads until there is something to write; when another writer was quicker, once
+        more under the write lock.
+        """
         keys = [charge.stored_key() for charge in charges]
 
         def decide(connection: sqlite3.Connection) -> Answer:
             now = self.clock()
-            states = [_read(connection, charge, key) for charge, key in zip(charges, keys, strict=True)]
+            texts = _texts(connection, keys)
+            states = [
+                None if text is None else charge.limit.rule.load(_numbers(text))
+                for charge, text in zip(charges, texts, strict=True)
+            ]
             settled, costs = settled_bill(charges, states, now)
             if commit and settled.writes:
-                self._write(connection, [(charges[index], keys[index], new) for index, new in settled.writes], now)
+                for index, state in settled.writes:
+                    self._put(connection, charges[index].limit, keys[index], state)
+                self._clean_now_and_then(connection, len(settled.writes), now)
             return Answer(settled.allowed, now, settled.outcomes, costs)
 
-        return self._transact(decide, "BEGIN IMMEDIATE" if commit else "BEGIN")
+        return self._transact(decide, "BEGIN")
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
 
         def work(connection: sqlite3.Connection) -> tuple[bool, ...]:
             now = self.clock()
-            writes = []
             in_times = []
             for change in changes:
                 key = change.charge.stored_key()
@@ -114,8 +123,7 @@ class SqliteStore:
                 new, in_time = change.applied(state, now)
                 in_times.append(in_time)
                 if new is not state:
-                    writes.append((change.charge, key, new))
-            self._write(connection, writes, now)
+                    self._put(connection, change.charge.limit, key, new)
             return tuple(in_times)
 
         return self._transact(work, "BEGIN IMMEDIATE")
@@ -184,6 +192,9 @@ class SqliteStore:
                         raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
                     if time.monotonic() > give_up:
                         raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
+                    if begin == "BEGIN":
+                        begin = "BEGIN IMMEDIATE"
+                        continue
                 except sqlite3.Error as error:
                     self._disconnect()
                     raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
@@ -207,22 +218,24 @@ class SqliteStore:
             self._connection.close()
             self._connection = None
 
-    def _write(
-        self, connection: sqlite3.Connection, writes: Sequence[tuple[Charge, bytes, State | None]], now: int
-    ) -> None:
-        for charge, key, state in writes:
-            self._put(connection, charge.limit, key, state)
-        self._until_clean -= len(writes)
+    def _clean_now_and_then(self, connection: sqlite3.Connection, writes: int, now: int) -> None:
+        """After every so many writes pass over some keys, and on from there the next time; forget those that have recovered.
+
+        An index by expiry would find them at once, and cost every decision a second page to write.
+        """
+        self._until_clean -= writes
         if self._until_clean <= 0:
             self._until_clean = _CLEAN_EVERY
-            connection.execute(_CLEAN, (now, _CLEAN_BATCH))
+            passed = connection.execute(_PASSED, (self._cleaned_to, _CLEAN_BATCH)).fetchall()
+            self._cleaned_to = passed[-1][0] if len(passed) == _CLEAN_BATCH else b""
+            recovered = [(key, expires) for key, expires in passed if expires <= now]
+            connection.executemany(_FORGET, recovered)
 
     def _put(self, connection: sqlite3.Connection, limit: Limit, key: bytes, state: State | None) -> None:
         if state is None:
             connection.execute(_DELETE, (key,))
-            return
-        text = ":".join(map(str, limit.rule.dump(state)))
-        connection.execute(_UPSERT, (key, text, min(limit.rule.expires_at(state), _LATEST)))
+        else:
+            connection.execute(_UPSERT, (key, *_row(limit, state)))
 
 
 _left_to_the_parent: list[sqlite3.Connection] = []
@@ -235,6 +248,21 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+def _texts(connection: sqlite3.Connection, keys: list[bytes]) -> list[str | None]:
+    """The stored states of some keys, read in one statement and so at one moment."""
+    if len(keys) == 1:
+        row = connection.execute(_SELECT, keys).fetchone()
+        return [None if row is None else row[0]]
+    places = ",".join("?" * len(keys))
+    found = dict(connection.execute(f"SELECT key, state FROM headway_state WHERE key IN ({places})", keys))  # noqa: S608
+    return [found.get(key) for key in keys]
+
+
+def _row(limit: Limit, state: State) -> tuple[str, int]:
+    """A state's text, and when its key may be forgotten."""
+    return ":".join(map(str, limit.rule.dump(state))), min(limit.rule.expires_at(state), _LATEST)
 
 
 def _read(connection: sqlite3.Connection, charge: Charge, key: bytes) -> State | None:
@@ -295,8 +323,12 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     if application == APPLICATION_ID and version == SCHEMA_VERSION:
-        connection.execute("BEGIN IMMEDIATE")  # shows at once whether the file can be written
-        connection.execute("ROLLBACK")
+        try:
+            connection.execute("BEGIN IMMEDIATE")  # shows at once whether the file can be written
+            connection.execute("ROLLBACK")
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error):  # busy: somebody is writing, so it can be written, and opening need not wait
+                raise
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
