@@ -1,0 +1,1 @@
+"""The project itself: its layers, its modules, its files."""
