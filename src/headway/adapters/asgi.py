@@ -26,14 +26,14 @@ from headway.adapters.drive import drive_async
 from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import LEDGER, Ledger, ResponseFacts
 from headway.adapters.order import check_order
-from headway.adapters.routes import NOWHERE, Place
+from headway.adapters.routes import NOWHERE, Place, exempt
 from headway.errors import ConfigError, RateLimited
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.policy.request import RequestFacts
 
-__all__ = ["POLICY_VIOLATION", "TRY_AGAIN_LATER", "RateLimitMiddleware"]
+__all__ = ["POLICY_VIOLATION", "TRY_AGAIN_LATER", "RateLimitMiddleware", "exempt", "refuse", "serve"]
 
 POLICY_VIOLATION: Final = 1008
 """RFC 6455 §7.4.1: the close code for a socket that breaks a rule."""
@@ -93,57 +93,12 @@ class RateLimitMiddleware:
                 facts = facts_of(scope, place, plain=not guard.needs_route)
                 refusal = await drive_async(guard.ask(scope, facts, ledger))
                 if refusal is not None:
-                    await self._refuse(scope, send, ledger, facts, guard)
+                    await refuse(scope, send, ledger, facts)
                     return
         if writes:
-            await self._serve(scope, receive, send, ledger)
+            await serve(self.app, scope, receive, send, ledger)
         else:
             await self.app(scope, receive, send)
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send, ledger: Ledger) -> None:
-        """The application, with the fields on its answer, and what is left to do after it."""
-        status, size = 0, 0
-        sent: Any = ()
-        error: BaseException | None = None
-
-        async def sending(message: Message) -> None:
-            nonlocal status, size, sent
-            kind = message["type"]
-            if not status:
-                if kind in _BEGINNINGS:
-                    status = message.get("status", _SWITCHING)
-                    message = with_fields(message, ledger, asked=asks_from_elsewhere(scope))
-                    sent = message.get("headers") or ()
-                elif kind == "websocket.close":
-                    status = 403
-            elif ledger.unsettled:
-                size += size_of(message)
-            await send(message)
-
-        try:
-            await self.app(scope, receive, sending)
-        except RateLimited as refused:
-            error = refused
-            await drive_async(ledger.raised(refused))
-            if status == _SWITCHING:
-                await close(send, refused.decision.sentence(), POLICY_VIOLATION)
-            elif status:
-                raise
-            else:
-                status = 429
-                await self._refuse(scope, send, ledger, facts_of(scope), None)
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            if ledger.unsettled:
-                await drive_async(ledger.end(ResponseFacts(status or 500, text_fields(sent), size, error)))
-
-    @staticmethod
-    async def _refuse(scope: Scope, send: Send, ledger: Ledger, facts: RequestFacts, guard: Guard | None) -> None:
-        assert ledger.refusal is not None  # noqa: S101  # the callers' branch
-        response = ledger.answer(facts, guard)
-        await deny(scope, send, response, Decision.of(ledger.refusal).sentence(), POLICY_VIOLATION)
 
     def _place(self, scope: Scope, guard: Guard) -> Place:
         """Where the request goes, if anybody asks."""
@@ -165,3 +120,50 @@ class RateLimitMiddleware:
         self._asks_routes = routes.may_be_exempt(self._table)
         if self._table is not None and not hasattr(self._table, "url_map"):
             check_order(routes.endpoints(self._table.routes))
+
+
+async def serve(app: ASGIApp, scope: Scope, receive: Receive, send: Send, ledger: Ledger) -> None:
+    """An application, with the ledger's fields on its answer, and what is left to do after it."""
+    status, size = 0, 0
+    sent: Any = ()
+    error: BaseException | None = None
+
+    async def sending(message: Message) -> None:
+        nonlocal status, size, sent
+        kind = message["type"]
+        if not status:
+            if kind in _BEGINNINGS:
+                status = message.get("status", _SWITCHING)
+                message = with_fields(message, ledger, asked=asks_from_elsewhere(scope))
+                sent = message.get("headers") or ()
+            elif kind == "websocket.close":
+                status = 403
+        elif ledger.unsettled:
+            size += size_of(message)
+        await send(message)
+
+    try:
+        await app(scope, receive, sending)
+    except RateLimited as refused:
+        error = refused
+        await drive_async(ledger.raised(refused))
+        if status == _SWITCHING:
+            await close(send, refused.decision.sentence(), POLICY_VIOLATION)
+        elif status:
+            raise
+        else:
+            status = 429
+            await refuse(scope, send, ledger, facts_of(scope))
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        if ledger.unsettled:
+            await drive_async(ledger.end(ResponseFacts(status or 500, text_fields(sent), size, error)))
+
+
+async def refuse(scope: Scope, send: Send, ledger: Ledger, facts: RequestFacts) -> None:
+    """Answer a refused request, or a handshake that was not accepted."""
+    assert ledger.refusal is not None  # noqa: S101  # the callers' branch
+    reason = Decision.of(ledger.refusal).sentence()
+    await deny(scope, send, ledger.answer(facts), reason, POLICY_VIOLATION)

@@ -160,12 +160,12 @@ class Guard:
         if self.skip_if is not None and (yield self.skip_if(request)):
             return None
         limiter = self.limiter
-        if ledger.entries and ledger.asked(limiter):
-            return None
+        if ledger.refusal is not None or ledger.asked(limiter):
+            return ledger.refusal
         identity = yield from self.attributes.read(request, facts)
         if identity.refused:
             yield from ledger.take_back()
-            return ledger.refuse(_unidentified(identity.refused))
+            return ledger.refuse(_unidentified(identity.refused), self)
         cost = self.cost
         units: Cost = (yield cost(request)) if callable(cost) else cost
         if self._reserves:
@@ -176,7 +176,7 @@ class Guard:
             entry = Entry(self, limiter, decision, None, self._holds and decision.allowed)
         if not entry.decision.allowed:
             yield from ledger.take_back()
-            refusal = ledger.refuse(entry.decision.verdict)
+            refusal = ledger.refuse(entry.decision.verdict, self)
             ledger.entries.append(entry)
             return refusal
         ledger.entries.append(entry)

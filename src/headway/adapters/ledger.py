@@ -82,14 +82,16 @@ class Ledger:
     Attributes:
         entries: one a guard that asked.
         refusal: the verdict that refused the request, or None.
+        refused_by: who refused; None for the application itself.
         written: an answer was made of it, which has all the fields.
     """
 
-    __slots__ = ("entries", "refusal", "written")
+    __slots__ = ("entries", "refusal", "refused_by", "written")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.refusal: Verdict | None = None
+        self.refused_by: Guard | None = None
         self.written = False
 
     @property
@@ -114,22 +116,18 @@ class Ledger:
         verdict = self.refusal or self._admitted()
         return () if verdict is None else fields(verdict, entries[0].guard.dialects)
 
-    def refuse(self, verdict: Verdict) -> Verdict:
+    def refuse(self, verdict: Verdict, guard: Guard | None = None) -> Verdict:
         """Note a refusal, with how the limits stand that admitted the request before."""
+        self.refused_by = guard
         before = [entry.decision.verdict for entry in self.entries if entry.decision.allowed]
         self.refusal = _merged([*(one for one in before if one.degraded is None), verdict])
         return self.refusal
 
-    def answer(self, facts: RequestFacts, guard: Guard | None = None) -> Response:
-        """The whole answer to the refused request.
-
-        Args:
-            facts: the request.
-            guard: who refused; None for the application itself.
-        """
+    def answer(self, facts: RequestFacts) -> Response:
+        """The whole answer to the refused request."""
         assert self.refusal is not None  # noqa: S101  # the caller's branch
         self.written = True
-        guard = guard or (self.entries[0].guard if self.entries else None)
+        guard = self.refused_by or (self.entries[0].guard if self.entries else None)
         return respond(
             self.refusal,
             accept=", ".join(facts.lines("accept")) or None,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from headway.adapters.routes import unwrapped
 from headway.errors import ConfigError
 
-__all__ = ["check_order", "remember"]
+__all__ = ["check_order", "late", "remember"]
 
 _LIMITED_BY: Final = "__headway_limited_by__"
 
@@ -29,8 +29,13 @@ def check_order(handlers: Iterable[Any]) -> None:
     for handler in registered:
         function, limited = getattr(handler, _LIMITED_BY, (None, None))
         if function is handler and id(limited) not in known:
-            name = f"{function.__module__}.{function.__qualname__}"
-            raise ConfigError(
-                f"{name}() was registered as a route before it was limited, so its limit would never be asked: "
-                "put the limit below the route decorator, next to the function"
-            )
+            raise late(function)
+
+
+def late(function: Any) -> ConfigError:
+    """What is said of a function that was registered before it was limited."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    return ConfigError(
+        f"{name}() was registered as a route before it was limited, so its limit would never be asked: "
+        "put the limit below the route decorator, next to the function"
+    )

@@ -6,16 +6,17 @@ Frameworks tell the route only afterwards, or not at all, so their own tables ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 __all__ = [
     "NOWHERE",
     "Place",
+    "candidates",
     "endpoints",
+    "exempt",
     "is_exempt",
-    "mark_exempt",
     "may_be_exempt",
     "place_of",
     "place_on_map",
@@ -24,6 +25,8 @@ __all__ = [
     "table_of",
     "unwrapped",
 ]
+
+H = TypeVar("H")
 
 _FULL: Final = 2
 """The value of Starlette's ``Match.FULL``; ``PARTIAL``, the path without the method, is 1."""
@@ -56,12 +59,16 @@ NOWHERE: Final = Place()
 """No route matches, or nobody can tell."""
 
 
-def mark_exempt(function: Callable[..., Any]) -> None:
-    """Exempt a handler, and what it wraps: decorators that use ``functools.wraps`` hand the mark on."""
+def exempt(handler: H) -> H:
+    """Exempt a handler (a function, or a class of them) from every limit; ``@exempt`` above or below other decorators.
+
+    What it wraps is marked too, and decorators that use ``functools.wraps`` hand the mark on.
+    """
     global any_exempt
     any_exempt = True
-    for one in unwrapped(function):
+    for one in unwrapped(handler):
         setattr(one, _EXEMPT, True)
+    return handler
 
 
 def is_exempt(handler: object) -> bool:
@@ -130,7 +137,7 @@ def place_on_map(app: Any, path: str, method: str, *, websocket: bool = False) -
 
 def endpoints(routes: Iterable[Any]) -> Iterable[Any]:
     """The handlers of a table in Starlette's shape, those of mounted applications too."""
-    for route in _candidates(routes):
+    for route in candidates(routes):
         if hasattr(route, "endpoint") or hasattr(route, "app"):
             yield getattr(route, "endpoint", None) or route.app
         yield from endpoints(getattr(route, "routes", None) or ())
@@ -155,7 +162,7 @@ def _serves_files(handler: object) -> bool:
 def _among(routes: Iterable[Any], scope: Mapping[str, Any], before: str) -> Place | None:
     """The first route that matches wholly, else the first whose path does."""
     partly: Place | None = None
-    for route in _candidates(routes):
+    for route in candidates(routes):
         match, found = route.matches(scope)
         if not match.value:
             continue
@@ -172,11 +179,11 @@ def _among(routes: Iterable[Any], scope: Mapping[str, Any], before: str) -> Plac
     return partly
 
 
-def _candidates(routes: Iterable[Any]) -> Iterable[Any]:
+def candidates(routes: Iterable[Any]) -> Iterable[Any]:
     """The routes, with those of routers that FastAPI includes without copying them."""
     for route in routes:
         inner = getattr(route, "effective_candidates", None)
         if inner is not None:
-            yield from _candidates(inner())
+            yield from candidates(inner())
         else:
             yield getattr(route, "starlette_route", None) or route

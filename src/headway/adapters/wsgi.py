@@ -69,7 +69,7 @@ class RateLimitMiddleware:
             if not (place.exempt or (place.static and guard.exempt_static)):
                 facts = facts_of(environ, place)
                 if drive(guard.ask(environ, facts, ledger)) is not None:
-                    return _sent(ledger.answer(facts, guard), start_response)
+                    return _sent(ledger.answer(facts), start_response)
         if not writes:
             return self.app(environ, start_response)
         return _Served(self.app, environ, start_response, ledger).begin()
@@ -146,8 +146,14 @@ class _Served:
             drive(self._ledger.end(response))
 
 
-def facts_of(environ: Environ, place: Place = NOWHERE) -> RequestFacts:
-    """What an environ says of the request."""
+def facts_of(environ: Environ, place: Place = NOWHERE, *, path: str | None = None) -> RequestFacts:
+    """What an environ says of the request.
+
+    Args:
+        environ: the request's; Django's ``META`` is one.
+        place: where it goes.
+        path: the path within the application, where somebody has read it already.
+    """
     headers = [
         (name[5:].replace("_", "-").lower(), value) for name, value in environ.items() if name.startswith("HTTP_")
     ]
@@ -155,7 +161,7 @@ def facts_of(environ: Environ, place: Place = NOWHERE) -> RequestFacts:
     return RequestFacts(
         method=environ.get("REQUEST_METHOD", "GET"),
         route=place.route,
-        path=_path(environ),
+        path=_path(environ) if path is None else path,
         headers=tuple(headers),
         path_params=place.path_params,
         query=dict(reversed(parse_qsl(query, keep_blank_values=True))) if query else {},
