@@ -360,7 +360,7 @@ def test_a_url_that_names_no_store_is_refused_with_what_is_accepted(url: str) ->
 def test_sqlite_urls_are_relative_with_three_slashes_absolute_with_four_and_percent_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """sqlite:///x.db is in the working directory, sqlite:////tmp/x.db is not, %20 is a space."""
+    """sqlite:///x.db is in the working directory, sqlite:////x.db is not, %20 is a space."""
     monkeypatch.chdir(tmp_path)
     for url, path in [
         ("sqlite:///relative.db", tmp_path / "relative.db"),

@@ -8,6 +8,7 @@ from headway.core.limit import Limit
 from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import DAY, HOUR, MINUTE, SECOND, Quota
 from headway.core.verdict import Verdict
+from headway.errors import LimitError
 from headway.presentation.hear import hear
 from headway.presentation.sentence import sentence
 
@@ -95,9 +96,16 @@ def test_a_limit_may_have_words_of_its_own() -> None:
 
 def test_words_of_its_own_are_no_template_language() -> None:
     """Nothing but the three placeholders is replaced, and what they insert is not read again."""
-    text = "{0} {limit.rule} {wait!r} {{wait}} %s {count}"
+    text = "{ wait! {{wait}} %s {count} }"
     verdict = one_refusal(MINUTE, Limit("x", "5 per day", by="phone", text=text))
-    assert sentence(verdict) == "{0} {limit.rule} {wait!r} {in 60 seconds} %s 5"
+    assert sentence(verdict) == "{ wait! {in 60 seconds} %s 5 }"
+
+
+@pytest.mark.parametrize("text", ["{0}", "{limit.rule}", "{wait!r}", "{}", " ", "a\r\nb", "\ud800", "x" * 501])
+def test_words_of_its_own_are_checked_at_construction(text: str) -> None:
+    """Placeholders nobody fills, control characters, lone surrogates and essays are refused when the limit is made."""
+    with pytest.raises(LimitError, match="limit 'x': text is"):
+        Limit("x", "5 per day", by="phone", text=text)
 
 
 def test_never_says_that_waiting_does_not_help() -> None:
