@@ -65,7 +65,7 @@ def test_a_file_says_what_code_would() -> None:
 
 def test_every_argument_of_a_limit_is_a_key() -> None:
     """What code can say about a limit, a file can say too."""
-    assert list(LIMIT_KEYS) == [name for name in inspect.signature(Limit).parameters if name != "rule"]
+    assert {name for name in inspect.signature(Limit).parameters if name != "rule"} <= LIMIT_KEYS.keys()
 
 
 @pytest.mark.parametrize(

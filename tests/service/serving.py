@@ -16,7 +16,7 @@ from pathlib import Path
 
 import httpx
 
-__all__ = ["DEADLINE_S", "Service", "command", "environment", "serving"]
+__all__ = ["DEADLINE_S", "Service", "command", "environment", "run", "serving"]
 
 DEADLINE_S = 20
 """No wait for a child process is longer."""
@@ -55,6 +55,13 @@ def environment(folder: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
     """The environment of a user whose home is ``folder``."""
     inherited = {name: value for name, value in os.environ.items() if name not in ("HEADWAY_SECRET_KEY",)}
     return {**inherited, "XDG_STATE_HOME": str(folder / "state"), "PYTHONWARNINGS": "error", **extra}
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``headway`` with these words, to its end."""
+    return subprocess.run(
+        command(*words), capture_output=True, text=True, env=environment(folder), cwd=folder, timeout=DEADLINE_S
+    )
 
 
 @contextmanager

@@ -16,16 +16,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from serving import DEADLINE_S, command, environment, serving
+from serving import DEADLINE_S, command, environment, run, serving
 
 ONE = '[[policies.codes.limits]]\nname = "resend"\nquota = "1 per 60s"\nby = "phone"\n'
-
-
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """``headway`` with these words, to its end."""
-    return subprocess.run(
-        command(*words), capture_output=True, text=True, env=environment(folder), cwd=folder, timeout=DEADLINE_S
-    )
 
 
 def test_without_a_file_it_serves_the_built_in_policy(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
 from headway.cli.policies import report
-from headway.errors import AttributeMissing, UnknownName
+from headway.errors import AttributeMissing, AttributeUnexpected, UnknownName
 
 if TYPE_CHECKING:
     from headway.limiter.decision import Decision
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         return exit_codes.CONFIGURATION
     try:
         decision = _decide(file, args.policy, attributes, args.cost)
-    except (AttributeMissing, UnknownName) as error:
+    except (AttributeMissing, AttributeUnexpected, UnknownName) as error:
         return _wrong(str(error))
     if args.json:
         print(json.dumps(_document(decision), ensure_ascii=False))
@@ -77,7 +77,7 @@ def _decide(file: PolicyFile, name: str, attributes: dict[str, str], cost: int) 
         print("headway check: warning: the store is memory://, so this decision is forgotten at once", file=sys.stderr)
     store, key = open_policy_store(file)
     try:
-        limiter = Limiter(*policy.limits, store=store, namespace=policy.namespace, secret_key=key)
+        limiter = Limiter(*policy.limits, store=store, namespace=policy.namespace, secret_key=key, exempt=policy.exempt)
         return limiter.hit(attributes, cost=cost)
     finally:
         store.close()

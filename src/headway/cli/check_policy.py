@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
 from headway.cli.policies import report
+
+if TYPE_CHECKING:
+    from headway.core.limit import Limit
+    from headway.policy.choice import Choice
 
 __all__ = ["add_parser", "run"]
 
@@ -31,10 +36,15 @@ def run(args: argparse.Namespace) -> int:
         return exit_codes.CONFIGURATION
     print(f"{file.source}: ok; the store is {file.store}")
     for policy in file.policies.values():
-        limits = ", ".join(_shown(limit.name, str(limit.quota), limit.by) for limit in policy.limits)
-        print(f"  {policy.name}: {limits or 'nothing is limited'}")
+        print(f"  {policy.name}: {', '.join(map(_shown, policy.limits)) or 'nothing is limited'}")
+        if policy.exempt is not None:
+            print(f"    exempt: {policy.exempt}")
     return exit_codes.OK
 
 
-def _shown(name: str, quota: str, by: tuple[str, ...]) -> str:
-    return f"{name} {quota}" + (f" by {' and '.join(by)}" if by else "")
+def _shown(part: Limit | Choice) -> str:
+    from headway.core.limit import Limit
+
+    if not isinstance(part, Limit):
+        return f"{part.name} ({part})"
+    return f"{part.name} {part.quota}" + (f" by {' and '.join(part.by)}" if part.by else "")

@@ -24,7 +24,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "serve",
         help="serve decisions over HTTP",
         description="Serve the policies of FILE over HTTP, or without FILE a built-in example: one-time codes. "
-        "Needs the extra: pip install headway[serve].",
+        "On SIGHUP, and when FILE changes, its policies are read again: keys keep their state, and a file with problems "
+        "changes nothing and says why. Needs the extra: pip install headway[serve].",
     )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the policy file; default: built in")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -40,12 +41,14 @@ def run(args: argparse.Namespace) -> int:
         from headway.service import starlette, uvicorn
         from headway.service.api import Api
         from headway.service.opening import open_policy_store, read_policies
+        from headway.service.reloading import Reloading, mark
     except ModuleNotFoundError as error:
         missing = (error.name or "").split(".")[0]
         if missing not in _EXTRA:
             raise
         print(f"headway serve: {missing} is not installed: pip install headway[serve]", file=sys.stderr)
         return exit_codes.UNAVAILABLE
+    read = mark(args.file)
     file = report(read_policies(args.file), "serve")
     if file is None:
         return exit_codes.CONFIGURATION
@@ -58,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
         store, key = open_policy_store(file)
         api = Api(file, store, key)
         host, port = listener.getsockname()[:2]
-        uvicorn.serve(starlette.application(api), listener, on_started=lambda: _greet(api, host, port))
+        reloading = Reloading(api, args.file, store, read, _say)
+        app = starlette.application(api, reloading.run)
+        uvicorn.serve(app, listener, on_started=lambda: _greet(api, host, port))
     return exit_codes.OK
 
 
@@ -73,6 +78,10 @@ def _greet(api: Api, host: str, port: int) -> None:
             file=sys.stderr,
             flush=True,
         )
+
+
+def _say(line: str) -> None:
+    print(f"headway serve: {line}", file=sys.stderr, flush=True)
 
 
 def _port(text: str) -> int:

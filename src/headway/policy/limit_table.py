@@ -1,4 +1,4 @@
-"""One ``[[policies.NAME.limits]]`` table: from TOML's values to a ``Limit``, or every problem in it."""
+"""One ``[[policies.NAME.limits]]`` table: from TOML's values to a limit, or every problem in it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any, Final
 from headway.core.limit import Algorithm, FailureMode, Limit, check_name
 from headway.core.quota import MAX_COUNT, Quota, parse_duration
 from headway.errors import LimitError, QuotaError
+from headway.policy.choice import Choice
+from headway.policy.choice_table import CHOICE_KEYS, read_choice, report_conditions
 from headway.policy.locate import KeyPath
 from headway.policy.problems import Problems
+from headway.policy.quota_keys import QUOTA_KEYS, Quotas, read_quotas
 from headway.policy.spelling import described, header_name, identifier, nearest
 
 __all__ = ["LIMIT_KEYS", "read_limit"]
@@ -22,7 +25,7 @@ def _one_of(kind: type[StrEnum]) -> str:
 
 LIMIT_KEYS: Final = {
     "name": 'a string such as "per-phone"',
-    "quota": 'a string such as "5 per day" or "100/s burst 20"',
+    **QUOTA_KEYS,
     "by": 'the name of an attribute or an array of names, such as ["phone"]',
     "algorithm": _one_of(Algorithm),
     "cost": f"a whole number from 1 to {MAX_COUNT}",
@@ -34,8 +37,9 @@ LIMIT_KEYS: Final = {
     "longest": 'a duration such as "1 hour"',
     "forgiven_after": 'a duration such as "1 day"',
     "text": 'a sentence such as "Too many codes for this phone."',
+    **CHOICE_KEYS,
 }
-"""The keys of a limit (all of ``Limit``'s arguments), and what each takes, in words."""
+"""The keys of a limit (all of ``Limit``'s arguments, and what makes it depend on the request), and what each takes."""
 
 _HINTS: Final = dict.fromkeys(
     ("burst", "count", "limit", "max", "period", "rate", "requests", "window"),
@@ -55,10 +59,11 @@ _STEPS: Final = (
     *((key, ()) for key in ("cost", "on_store_failure", "shadow", "text")),
 )
 """In this order keys are judged, and on which others each hangs."""
+_PLAIN: Final = frozenset({*(key for key, _ in _STEPS), "longest", "forgiven_after"})
 _STAND_IN: Final = "limit"
 
 
-def read_limit(table: object, path: KeyPath, problems: Problems) -> Limit | None:
+def read_limit(table: object, path: KeyPath, problems: Problems) -> Limit | Choice | None:
     """The limit of one table, or None after its problems were noted.
 
     Args:
@@ -72,20 +77,30 @@ def read_limit(table: object, path: KeyPath, problems: Problems) -> Limit | None
     before = len(problems)
     problems.unknown_keys(table, path, LIMIT_KEYS, _HINTS)
     meant = {nearest(key, LIMIT_KEYS) for key in table if key not in LIMIT_KEYS}
-    for key in ("name", "quota"):
-        if key not in table and key not in meant:
-            problems.add((*path, key), f"is missing; expected {LIMIT_KEYS[key]}")
+    if "name" not in table and "name" not in meant:
+        problems.add((*path, "name"), f"is missing; expected {LIMIT_KEYS['name']}")
     fields = {key: value for key, value in table.items() if key in LIMIT_KEYS and _typed(key, value, path, problems)}
-    limit = _built(fields, {*table, *meant} - {*fields}, path, problems)
-    return limit if len(problems) == before else None
+    broken = {*table, *meant} - {*fields}
+    quotas = read_quotas(fields, broken, path, problems)
+    limit = _built(fields, quotas, set(broken), path, problems)
+    if quotas is None:
+        if "when" in fields:
+            report_conditions(fields["when"], (*path, "when"), problems)
+        return None
+    choice = read_choice(limit, quotas, fields, broken, path, problems)
+    return choice if len(problems) == before else None
 
 
 def _typed(key: str, value: object, path: KeyPath, problems: Problems) -> bool:
     match key:
-        case "cost" | "undelayed":
+        case "cost" | "undelayed" | "capacity":
             right = type(value) is int
-        case "count_refused" | "shadow":
+        case "count_refused" | "shadow" | "block":
             right = isinstance(value, bool)
+        case "quota":
+            right = isinstance(value, str | dict)
+        case "overrides" | "when":
+            right = isinstance(value, dict | list)
         case "by" | "secret" if isinstance(value, list):
             return _all_text(key, value, path, problems)
         case "secret":
@@ -104,18 +119,22 @@ def _all_text(key: str, values: list[object], path: KeyPath, problems: Problems)
     return not wrong
 
 
-def _built(fields: dict[str, Any], failed: set[str | None], path: KeyPath, problems: Problems) -> Limit:
+def _built(
+    fields: Mapping[str, Any], quotas: Quotas | None, failed: set[str | None], path: KeyPath, problems: Problems
+) -> Limit:
     """The limit, put together one key at a time, so that each problem is found at its own key.
 
     A key whose meaning hangs on one that has failed is not judged beyond its own words.
     """
-    name = fields.pop("name", None)
+    name = fields.get("name")
     if name is None or not _name(name, (*path, "name"), problems):
         name = _STAND_IN
-    quota = _quota(fields.pop("quota", None), (*path, "quota"), problems)
-    if quota is None:
+    quota = Quota.parse("1/s") if quotas is None else quotas.model
+    if quotas is None:
         failed.add("quota")
-        quota = Quota.parse("1/s")
+    fields = {key: value for key, value in fields.items() if key in _PLAIN}
+    if quotas is not None and quotas.algorithms:
+        _named_by_its_words(quotas, fields, failed, path, problems)
     for key, value in fields.items():
         if not _words(key, value, (*path, key), problems):
             failed.add(key)
@@ -140,6 +159,17 @@ def _built(fields: dict[str, Any], failed: set[str | None], path: KeyPath, probl
     return Limit(name, quota, **options)
 
 
+def _named_by_its_words(
+    quotas: Quotas, fields: dict[str, Any], failed: set[str | None], path: KeyPath, problems: Problems
+) -> None:
+    """The algorithm that ``refill``, ``leak`` or ``interval`` stands for, unless another is named that does not take it."""
+    chosen = fields.setdefault("algorithm", quotas.algorithms[0].value)
+    if "algorithm" not in failed and chosen not in list(quotas.algorithms) and chosen in list(Algorithm):
+        expected = " or ".join(f'"{one.value}"' for one in quotas.algorithms)
+        problems.add((*path, "algorithm"), f"{chosen!r} takes no {quotas.word}; expected {expected}, or a quota")
+        failed.add("algorithm")
+
+
 def _belongs(fields: Mapping[str, Any], failed: set[str | None], path: KeyPath, problems: Problems) -> None:
     """Keys that mean something to one algorithm only are not silently ignored beside another."""
     if "algorithm" in failed:
@@ -159,21 +189,6 @@ def _name(name: str, place: KeyPath, problems: Problems) -> bool:
         problems.add(place, str(error) + problems.proposal(header_name(name, "limit")))
         return False
     return True
-
-
-def _quota(text: str | None, place: KeyPath, problems: Problems) -> Quota | None:
-    if text is None:
-        return None
-    try:
-        return Quota.parse(text)
-    except QuotaError as error:
-        parts = [part.strip() for part in text.split(";")]
-        if len(parts) > 1 and all(parts):
-            wanted = " and ".join(f'quota = "{part}"' for part in parts)
-            problems.add(place, f"{text!r} holds {len(parts)} quotas; write one limit for each: {wanted}")
-        else:
-            problems.add(place, str(error))
-        return None
 
 
 def _words(key: str, value: object, place: KeyPath, problems: Problems) -> bool:

@@ -60,7 +60,7 @@ class BanList:
         return self.limit if self.who.met(attributes, self.name) else None
 
     def __str__(self) -> str:
-        return f"block when {self.who}"
+        return f"blocks {self.who.count} by {', '.join(self.attributes)}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -91,4 +91,4 @@ class AllowList:
         return self.who.met(attributes, "exempt", lenient=True)
 
     def __str__(self) -> str:
-        return str(self.who)
+        return f"{self.who.count} by {', '.join(self.attributes)}"

@@ -161,6 +161,12 @@ class AnyOf:
         parts = (part for alternative in self.alternatives for part in alternative.parts)
         return tuple(dict.fromkeys(part.attribute for part in parts))
 
+    @property
+    def count(self) -> str:
+        """How many alternatives there are, in words."""
+        entries = len(self.alternatives)
+        return "1 entry" if entries == 1 else f"{entries} entries"
+
     def met(self, attributes: Mapping[str, object], limit: str, *, lenient: bool = False) -> bool:
         """Whether a request meets one.
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from headway.core.limit import Limit
 from headway.errors import ConfigError, UnknownName
+from headway.policy.choice import Choice, attributes_of, limits_of
+from headway.policy.lists import AllowList
 
 __all__ = ["Policy", "PolicyFile"]
 
@@ -18,18 +20,27 @@ class Policy:
 
     Attributes:
         name: what callers ask for.
-        limits: in the file's order; none means that nothing is limited.
+        limits: the ban list if there is one, then in the file's order; none means that nothing is limited. Plain ones,
+            and those that depend on the request.
         namespace: what a ``Limiter`` that shares these counters is given: the file's namespace, ``#`` and the name.
+        exempt: who is never limited, or None.
     """
 
     name: str
-    limits: tuple[Limit, ...]
+    limits: tuple[Limit | Choice, ...]
     namespace: str
+    exempt: AllowList | None = None
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The names of all attributes that some limit is keyed by, in order of first use."""
-        return tuple(dict.fromkeys(name for limit in self.limits for name in limit.by))
+        """The names of all attributes that some limit is keyed by or depends on, in order of first use."""
+        asked = (name for part in self.limits for name in (*limits_of(part)[0].by, *attributes_of(part)))
+        return tuple(dict.fromkeys(asked))
+
+    @property
+    def plain_limits(self) -> tuple[Limit, ...]:
+        """All limits there are; of one that depends on the request, all that it may choose."""
+        return tuple(limit for part in self.limits for limit in limits_of(part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,8 @@ class PolicyFile:
         store: the store's URL.
         policies: by name, in the file's order.
         warnings: what is legal and hardly meant, each with its place.
+        namespace: what keeps files that share a store apart.
+        deadline_ns: how long a networked store may take for an answer; None for the store's own default.
     """
 
     source: str
@@ -49,6 +62,8 @@ class PolicyFile:
     store: str
     policies: Mapping[str, Policy]
     warnings: tuple[ConfigError, ...] = ()
+    namespace: str = "default"
+    deadline_ns: int | None = None
 
     def policy(self, name: str) -> Policy:
         """The policy of that name.

@@ -14,11 +14,11 @@ from headway.policy.spelling import nearest
 from headway.policy.values import text_of
 from headway.policy.variants import BLOCK, UNLIMITED, blocked, shown, variants
 
-__all__ = ["ERROR", "REFUSE", "TieredLimit"]
+__all__ = ["CHOICES", "ERROR", "REFUSE", "TieredLimit", "model_of"]
 
 ERROR: Final = "error"
 REFUSE: Final = "refuse"
-_CHOICES: Final = (ERROR, REFUSE, UNLIMITED)
+CHOICES: Final = (ERROR, REFUSE, UNLIMITED)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -61,13 +61,25 @@ class TieredLimit:
         missing: str = ERROR,
         **options: Any,
     ) -> None:
+        self._make(model_of(name, quotas, by, **options), quotas, tier, unknown, missing)
+
+    @classmethod
+    def of(
+        cls, model: Limit, quotas: Mapping[str, Quota | str], *, tier: str, unknown: str = ERROR, missing: str = ERROR
+    ) -> TieredLimit:
+        """The same from a limit that the tiers are variants of, instead of its options."""
+        made = object.__new__(cls)
+        made._make(model, quotas, tier, unknown, missing)
+        return made
+
+    def _make(self, model: Limit, quotas: Mapping[str, Quota | str], tier: str, unknown: str, missing: str) -> None:
         put = object.__setattr__
-        put(self, "name", name)
+        put(self, "name", model.name)
         put(self, "tier", tier)
-        put(self, "model", model_of(name, quotas, by, **options))
-        put(self, "tiers", variants(quotas, self.model, "tier"))
+        put(self, "model", model)
+        put(self, "tiers", variants(quotas, model, "tier"))
         if problem := wrong_attribute(tier):
-            raise LimitError(f"limit {name!r}: tier {problem}")
+            raise LimitError(f"limit {self.name!r}: tier {problem}")
         put(self, "unknown", self._choice("unknown", unknown))
         put(self, "missing", self._choice("missing", missing))
 
@@ -109,13 +121,13 @@ class TieredLimit:
         raise AttributeUnexpected(self.tier, self.name, f"is {value!r}, which is no tier; expected one of {known}")
 
     def _choice(self, option: str, choice: str) -> str:
-        known = [*self.tiers, *(word for word in _CHOICES if word not in self.tiers)]
+        known = [*self.tiers, *(word for word in CHOICES if word not in self.tiers)]
         if choice in known:
             return choice
         meant = nearest(str(choice), known)
         hint = f"; did you mean {meant!r}?" if meant else ""
         raise LimitError(
-            f"limit {self.name!r}: {option} is {choice!r}; expected a tier or one of {', '.join(_CHOICES)} "
+            f"limit {self.name!r}: {option} is {choice!r}; expected a tier or one of {', '.join(CHOICES)} "
             f"(tiers: {', '.join(self.tiers)}){hint}"
         )
 

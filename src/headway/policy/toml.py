@@ -12,27 +12,28 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from headway.core.limit import Limit, check_name
-from headway.errors import ConfigError, LimitError
-from headway.policy.limit_table import LIMIT_KEYS, read_limit
-from headway.policy.locate import KeyPath, locate
-from headway.policy.policy import Policy, PolicyFile
-from headway.policy.problems import Problems, dotted
-from headway.policy.spelling import described, header_name, nearest
+from headway.core.quota import parse_duration
+from headway.errors import ConfigError, QuotaError
+from headway.policy.locate import locate
+from headway.policy.policy import PolicyFile
+from headway.policy.policy_table import read_policies
+from headway.policy.problems import Problems
+from headway.policy.spelling import described
 
 __all__ = ["Reading", "read_policy_file", "read_policy_text"]
 
 _FILE_KEYS: Final = {
     "store": 'a store\'s URL such as "sqlite:///limits.db" or "memory://"',
     "namespace": 'a string such as "default"',
+    "deadline": 'how long a networked store may take: text such as "100 ms", or whole milliseconds from 1',
     "policies": "tables of limits: [[policies.NAME.limits]]",
 }
-_POLICY_KEYS: Final = {"limits": "an array of tables: [[policies.NAME.limits]]"}
+_LONGEST_DEADLINE_NS: Final = 3_600_000_000_000
 _SYNTAX_PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
@@ -113,13 +114,14 @@ def read_policy_text(
     namespace = document.get("namespace", "default")
     if not isinstance(namespace, str) or not namespace:
         problems.add(("namespace",), f"is {described(namespace)}; expected {_FILE_KEYS['namespace']}")
-    policies = _policies(document, str(namespace), problems)
+    deadline = _deadline(document.get("deadline"), problems)
+    policies = read_policies(document, str(namespace), _FILE_KEYS, problems)
     errors, warnings = (
         tuple(sorted(found, key=lambda problem: problem.line or 0)) for found in (problems.errors, problems.warnings)
     )
     if errors:
         return Reading(None, errors, warnings)
-    return Reading(PolicyFile(file, folder, store, policies, warnings), (), warnings)
+    return Reading(PolicyFile(file, folder, store, policies, warnings, str(namespace), deadline), (), warnings)
 
 
 def _store(url: object, problems: Problems, check: Callable[[str], object] | None) -> str:
@@ -133,74 +135,20 @@ def _store(url: object, problems: Problems, check: Callable[[str], object] | Non
     return str(url)
 
 
-def _policies(document: Mapping[str, object], namespace: str, problems: Problems) -> dict[str, Policy]:
-    policies = document.get("policies")
-    if policies is None or policies == {}:
-        if not any(nearest(key, _FILE_KEYS) == "policies" or key == "limits" for key in document):
-            problems.add(("policies",), f"there is no policy; expected at least one of {_FILE_KEYS['policies']}")
-        return {}
-    if not isinstance(policies, dict):
-        problems.add(("policies",), f"is {described(policies)}; expected {_FILE_KEYS['policies']}")
-        return {}
-    found: dict[str, Policy] = {}
-    names: dict[str, KeyPath] = {}
-    for name, table in policies.items():
-        path: KeyPath = ("policies", name)
-        _check_policy_name(name, path, names, problems)
-        names.setdefault(name.lower(), path)
-        limits = _limits(table, path, problems)
-        if limits is not None:
-            found[name] = Policy(name, limits, f"{namespace}#{name}")
+def _deadline(given: object, problems: Problems) -> int | None:
+    """The store's deadline in ns, or None where none is given."""
+    if given is None:
+        return None
+    found = given * 1_000_000 if type(given) is int else 0
+    if isinstance(given, str):
+        try:
+            found = parse_duration(given)
+        except QuotaError as error:
+            problems.add(("deadline",), str(error))
+            return None
+    if not 0 < found <= _LONGEST_DEADLINE_NS:
+        problems.add(("deadline",), f"is {described(given)}; expected {_FILE_KEYS['deadline']}, up to an hour")
     return found
-
-
-def _check_policy_name(name: str, path: KeyPath, names: Mapping[str, KeyPath], problems: Problems) -> None:
-    try:
-        check_name("policy", name)
-    except LimitError as error:
-        problems.add(path, f"{error}{problems.proposal(header_name(name, 'policy'))}")
-    if name.lower() in names:
-        other = names[name.lower()]
-        problems.add(path, f"differs only in case from {dotted(other)} on line {problems.line(other)}; rename one")
-
-
-def _limits(table: object, path: KeyPath, problems: Problems) -> tuple[Limit, ...] | None:
-    header = f"[[{dotted((*path, 'limits'))}]]"
-    if not isinstance(table, dict):
-        problems.add(path, f"is {described(table)}; expected a table with limits: {header}")
-        return None
-    hints = dict.fromkeys(LIMIT_KEYS, f"{{}} belongs to a limit: {header}")
-    problems.unknown_keys(table, path, _POLICY_KEYS, {key: hint.format(key) for key, hint in hints.items()})
-    limits = table.get("limits")
-    if limits is None:
-        if not any(key in hints or nearest(key, _POLICY_KEYS) for key in table):
-            problems.add((*path, "limits"), f"is missing; expected {header}, or limits = [] to limit nothing")
-        return None
-    if not isinstance(limits, list):
-        problems.add((*path, "limits"), f"is {described(limits)}; expected an array of tables: {header}")
-        return None
-    if not limits:
-        problems.warn((*path, "limits"), "is empty, so this policy limits nothing: every request is allowed")
-    _duplicates(limits, (*path, "limits"), problems)
-    read = [read_limit(limit, (*path, "limits", index), problems) for index, limit in enumerate(limits)]
-    return tuple(limit for limit in read if limit is not None)
-
-
-def _duplicates(limits: list[object], path: KeyPath, problems: Problems) -> None:
-    first: dict[str, tuple[str, KeyPath]] = {}
-    for index, limit in enumerate(limits):
-        name = limit.get("name") if isinstance(limit, dict) else None
-        if not isinstance(name, str):
-            continue
-        place = (*path, index, "name")
-        other, where = first.setdefault(name.lower(), (name, place))
-        if where != place:
-            same = (
-                f"{name!r} is also the name"
-                if name == other
-                else f"{name!r} differs only in case from {other!r}, the name"
-            )
-            problems.add(place, f"{same} of the limit on line {problems.line(where)}; give each limit its own name")
 
 
 def _syntax_error(file: str, text: str, message: str) -> Reading:

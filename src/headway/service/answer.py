@@ -67,6 +67,7 @@ def decision_document(decision: Decision) -> dict[str, Any]:
         "remaining": decision.remaining,
         "retry_after_ms": None if wait is None else milliseconds_up(wait),
         **({"degraded": True} if decision.degraded is not None else {}),
+        **({"shadowed": list(decision.shadowed)} if decision.shadowed else {}),
         "outcomes": {name: _outcome_document(outcome) for name, outcome in decision.outcomes.items()},
     }
 

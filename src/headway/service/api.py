@@ -3,25 +3,39 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from headway.core.limit import Limit
-from headway.errors import AttributeMissing, LimitError, UnknownName
+from headway.errors import AttributeMissing, AttributeUnexpected, LimitError, UnknownName
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
-from headway.policy.policy import PolicyFile
+from headway.policy.choice import Choice, limits_of
+from headway.policy.policy import Policy, PolicyFile
 from headway.policy.spelling import nearest
 from headway.service.answer import Answer, decided, failed
 from headway.service.fault import Fault
 from headway.service.openapi import openapi_document
 from headway.service.request import MAX_BATCH, CheckRequest, read_body, read_request
 from headway.stores.base import AsyncStore, Store
+from headway.stores.memory import MemoryStore
 from headway.stores.url import open_async_store
 
 __all__ = ["Api"]
 
 _log = logging.getLogger("headway.service")
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """A policy file and its limiters; replaced as a whole, so that a request sees one or the other."""
+
+    file: PolicyFile
+    limiters: Mapping[str, AsyncLimiter]
 
 
 class Api:
@@ -32,19 +46,64 @@ class Api:
         store: where all of them keep their state; ``close`` closes it.
         secret_key: see ``AsyncLimiter``.
 
+    Attributes:
+        would_have_refused: how many requests each shadow limit would have refused, by policy and limit.
+
     Raises:
         LimitError: a secret limit without a key.
     """
 
     def __init__(self, file: PolicyFile, store: Store, secret_key: bytes | None = None) -> None:
-        self.file = file
+        if secret_key is None and isinstance(store, MemoryStore) and "HEADWAY_SECRET_KEY" not in os.environ:
+            secret_key = secrets.token_bytes(32)  # one for all limiters to come: a reload must not change any key
         self.store: AsyncStore = open_async_store(store)
-        self.limiters: Mapping[str, AsyncLimiter] = {
-            name: AsyncLimiter(*policy.limits, store=self.store, namespace=policy.namespace, secret_key=secret_key)
-            for name, policy in file.policies.items()
-        }
+        self.secret_key = secret_key
+        self.would_have_refused: Counter[tuple[str, str]] = Counter()
+        self._serving = _Serving(file, {name: self._limiter(policy) for name, policy in file.policies.items()})
         self._probe = AsyncLimiter(Limit("ready", "1/s"), store=self.store, namespace="headway:ready")
         self._away = False
+
+    @property
+    def file(self) -> PolicyFile:
+        """The policy file that is served now."""
+        return self._serving.file
+
+    @property
+    def limiters(self) -> Mapping[str, AsyncLimiter]:
+        """The limiters that decide now, by policy."""
+        return self._serving.limiters
+
+    def replace(self, file: PolicyFile, secret_key: bytes | None = None) -> None:
+        """Serve another file's policies over the same store, all from one moment on.
+
+        Keys keep their state, requests under way end by the policies they began with, and a policy that is the same
+        keeps its limiter.
+
+        Args:
+            file: the policies, with the same store and namespace.
+            secret_key: for a file that has secret attributes where the earlier one had none.
+
+        Raises:
+            LimitError: a secret limit without a key; nothing has changed.
+        """
+        self.secret_key = self.secret_key or secret_key
+        old = self._serving
+        self._serving = _Serving(
+            file,
+            {
+                name: old.limiters[name] if old.file.policies.get(name) == policy else self._limiter(policy)
+                for name, policy in file.policies.items()
+            },
+        )
+
+    def _limiter(self, policy: Policy) -> AsyncLimiter:
+        return AsyncLimiter(
+            *policy.limits,
+            store=self.store,
+            namespace=policy.namespace,
+            secret_key=self.secret_key,
+            exempt=policy.exempt,
+        )
 
     @property
     def place(self) -> str:
@@ -96,7 +155,8 @@ class Api:
                     {
                         "name": policy.name,
                         "attributes": list(policy.attributes),
-                        "limits": [_limit_document(limit) for limit in policy.limits],
+                        "limits": [self._limit_document(policy.name, limit) for limit in policy.limits],
+                        **({"exempt": str(policy.exempt)} if policy.exempt else {}),
                     }
                     for policy in self.file.policies.values()
                 ]
@@ -115,34 +175,28 @@ class Api:
         request = read_request(item, where)
         if isinstance(request, Fault):
             return failed(request)
-        limiter = self.limiters.get(request.policy)
+        serving = self._serving
+        limiter = serving.limiters.get(request.policy)
         if limiter is None:
-            return failed(self._unknown(request.policy, where))
+            return failed(_unknown(request.policy, serving.limiters, where))
         ask = limiter.hit if commit else limiter.peek
         try:
             decision = await ask(request.attributes, cost=request.cost)
         except AttributeMissing as error:
-            takes = ", ".join(self.file.policies[request.policy].attributes)
+            takes = ", ".join(serving.file.policies[request.policy].attributes)
             place = f"{where}/attributes/{error.attribute}"
             return failed(Fault(422, str(error), "urn:headway:missing-attribute", f"the attributes {takes}", place))
+        except AttributeUnexpected as error:
+            place = f"{where}/attributes/{error.attribute}"
+            return failed(Fault(422, str(error), "urn:headway:invalid-request", "a value that the policy knows", place))
         except (LimitError, UnknownName) as error:
             names = ", ".join(limit.name for limit in limiter.limits if limit.cost is None) or "none"
             expected = f"a whole number, or numbers by limit name; limits without a fixed cost: {names}"
             return failed(Fault(422, str(error), "urn:headway:invalid-request", expected, f"{where}/cost"))
         self._note(decision, request)
+        if commit and decision.shadowed:
+            self.would_have_refused.update((request.policy, name) for name in decision.shadowed)
         return decided(decision, accept_language=accept_language)
-
-    def _unknown(self, policy: str, where: str) -> Fault:
-        meant = nearest(policy, self.limiters)
-        hint = f"; did you mean {meant!r}?" if meant else ""
-        known = ", ".join(self.limiters)
-        return Fault(
-            404,
-            f"no policy is named {policy!r}{hint}",
-            "urn:headway:unknown-policy",
-            f"one of {known}",
-            f"{where}/policy",
-        )
 
     def _note(self, decision: Decision, request: CheckRequest) -> None:
         """Say once an outage that the store does not decide, and once that it does again."""
@@ -156,17 +210,31 @@ class Api:
             _log.warning("the store decides again")
         self._away = decision.degraded is not None
 
+    def _limit_document(self, policy: str, part: Limit | Choice) -> dict[str, Any]:
+        limit = limits_of(part)[0]
+        return {
+            "name": limit.name,
+            "quota": str(limit.quota),
+            "by": list(limit.by),
+            "algorithm": limit.algorithm.value,
+            "count": limit.quota.count,
+            "burst": limit.quota.burst,
+            "period_ms": -(-limit.quota.period_ns // 1_000_000),
+            "cost": limit.cost,
+            "on_store_failure": limit.on_store_failure.value,
+            "shadow": limit.shadow,
+            **({} if isinstance(part, Limit) else {"depends": str(part)}),
+            **({"would_have_refused": self.would_have_refused[policy, limit.name]} if limit.shadow else {}),
+        }
 
-def _limit_document(limit: Limit) -> dict[str, Any]:
-    return {
-        "name": limit.name,
-        "quota": str(limit.quota),
-        "by": list(limit.by),
-        "algorithm": limit.algorithm.value,
-        "count": limit.quota.count,
-        "burst": limit.quota.burst,
-        "period_ms": -(-limit.quota.period_ns // 1_000_000),
-        "cost": limit.cost,
-        "on_store_failure": limit.on_store_failure.value,
-        "shadow": limit.shadow,
-    }
+
+def _unknown(policy: str, known: Mapping[str, object], where: str) -> Fault:
+    meant = nearest(policy, known)
+    hint = f"; did you mean {meant!r}?" if meant else ""
+    return Fault(
+        404,
+        f"no policy is named {policy!r}{hint}",
+        "urn:headway:unknown-policy",
+        f"one of {', '.join(known)}",
+        f"{where}/policy",
+    )

@@ -144,9 +144,10 @@ def _schemas() -> _Schema:
                 "remaining": {"type": ["integer", "null"], "minimum": 0, "description": "of that limit"},
                 "retry_after_ms": {"const": 0},
                 "degraded": {"const": True, "description": "decided without the store"},
+                "shadowed": {**texts, "description": "shadow limits that would have refused, were they enforced"},
                 "outcomes": {"type": "object", "additionalProperties": _ref("Outcome")},
             },
-            optional=("degraded",),
+            optional=("degraded", "shadowed"),
         ),
         "Outcome": _object(
             {
@@ -207,9 +208,11 @@ def _schemas() -> _Schema:
         "Policy": _object(
             {
                 "name": text,
-                "attributes": {**texts, "description": "what a request must say"},
+                "attributes": {**texts, "description": "what its limits are keyed by and depend on"},
                 "limits": {"type": "array", "items": _ref("Limit")},
-            }
+                "exempt": {"type": "string", "description": "how many are never limited, and by what"},
+            },
+            optional=("exempt",),
         ),
         "Limit": _object(
             {
@@ -223,7 +226,13 @@ def _schemas() -> _Schema:
                 "cost": {"type": ["integer", "null"], "description": "fixed, whatever the request says"},
                 "on_store_failure": {"enum": ["deny", "allow", "local"]},
                 "shadow": {"type": "boolean"},
-            }
+                "depends": {
+                    "type": "string",
+                    "description": "on what of a request it depends; quota is then one of several",
+                },
+                "would_have_refused": {**count, "description": "requests since the start; only of a shadow limit"},
+            },
+            optional=("depends", "would_have_refused"),
         ),
     }
 

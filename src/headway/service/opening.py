@@ -43,7 +43,7 @@ def open_policy_store(file: PolicyFile) -> tuple[Store, bytes | None]:
     """
     store = open_store(file.store, base=file.folder)
     try:
-        return store, secret_key(store, [limit for policy in file.policies.values() for limit in policy.limits])
+        return store, secret_key(store, [limit for policy in file.policies.values() for limit in policy.plain_limits])
     except BaseException:
         store.close()
         raise

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -24,12 +25,21 @@ MAX_BODY: Final = 1024 * 1024
 _Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def application(api: Api) -> Starlette:
-    """The ASGI application; its lifespan closes the store."""
+def application(api: Api, beside: Callable[[], Coroutine[None, None, None]] | None = None) -> Starlette:
+    """The ASGI application; its lifespan closes the store.
+
+    Args:
+        api: what answers.
+        beside: runs as long as the application does, and is cancelled at its end.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = None if beside is None else asyncio.create_task(beside())
         yield
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
         await api.close()
 
     def decide(*, commit: bool) -> _Endpoint:

@@ -7,7 +7,13 @@ import secrets
 import shlex
 from ipaddress import ip_address
 
+from headway.core.limit import Limit
+from headway.policy.choice import Choice
+from headway.policy.conditional import When
+from headway.policy.matching import Condition
+from headway.policy.overrides import Overridden
 from headway.policy.policy import Policy, PolicyFile
+from headway.policy.tiers import TieredLimit
 
 __all__ = ["base_url", "is_loopback", "welcome"]
 
@@ -25,7 +31,8 @@ def welcome(file: PolicyFile, url: str, store: str) -> str:
     policy = next(iter(file.policies.values()))
     body = json.dumps({"policy": policy.name, "attributes": _example_attributes(policy)})
     check = f"curl -i {url}/v1/check -d {shlex.quote(body)}"
-    refusing = next((limit for limit in policy.limits if limit.quota.burst == 1), None)
+    plain = (limit for limit in policy.limits if isinstance(limit, Limit) and not limit.shadow)
+    refusing = next((limit for limit in plain if limit.quota.burst == 1), None)
     said = f" The second answer is a refusal: {refusing.name} admits {refusing.quota}." if refusing else ""
     lines += [f"Try it from another shell.{said}", "", check, check, f"curl {url}/v1/policies"]
     return "\n".join(lines)
@@ -47,7 +54,32 @@ def _example_attributes(policy: Policy) -> dict[str, str]:
 
     They differ from start to start, so that what was tried before does not refuse what is tried now.
     """
-    return {name: _example(name) for name in policy.attributes}
+    known: dict[str, str] = {}
+    for limit in policy.limits:
+        known = {**_known(limit), **known}
+    return {name: known.get(name) or _example(name) for name in policy.attributes}
+
+
+def _known(limit: Limit | Choice) -> dict[str, str]:
+    """Values that mean something to a limit: a tier, what its conditions ask for."""
+    match limit:
+        case TieredLimit():
+            return {limit.tier: next(iter(limit.tiers))}
+        case Overridden():
+            return _known(limit.limit)
+        case When():
+            wanted = limit.conditions.alternatives[0].parts
+            values = {part.attribute: _meeting(part) for part in wanted}
+            return {**{name: value for name, value in values.items() if value}, **_known(limit.limit)}
+    return {}
+
+
+def _meeting(condition: Condition) -> str | None:
+    """A value that meets a condition, where one is easily found."""
+    if condition.bounds:
+        name, bound = condition.bounds[0]
+        return str({"above": bound + 1, "below": bound - 1}.get(name, bound))
+    return next((text for text in condition.among.written if text.isalnum()), None) if condition.among else None
 
 
 def _example(attribute: str) -> str:
