@@ -274,10 +274,7 @@ class BaseLimiter:
         return plan.costs(cost)
 
     def _refunding(self, decision: Decision) -> Flow[bool]:
-        changes = decision.changes(give_back=True)
-        if not changes or not decision.claim():
-            return False
-        return (yield from give_back(changes, self._lines))
+        return (yield from self._settling(decision, decision.changes(give_back=True)))
 
     def _settling(self, decision: Decision, changes: tuple[Change, ...]) -> Flow[bool]:
         if not changes or not decision.claim():
