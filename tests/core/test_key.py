@@ -34,10 +34,39 @@ def test_two_different_counters_never_share_stored_bytes(one: tuple[object, ...]
     assert (encode_key(*one) == encode_key(*other)) is (one == other)  # type: ignore[arg-type]
 
 
+def read_back(stored: bytes) -> list[object]:
+    """The parts of a stored key: each says its kind and its length, a tuple the number of its parts."""
+    assert stored.startswith(b"h1")
+    rest, found = stored[2:], []
+
+    def part() -> object:
+        nonlocal rest
+        tag, (digits, _, rest) = rest[:1], rest[1:].partition(b":")
+        if tag == b"t":
+            return tuple(part() for _ in range(int(digits)))
+        raw, rest = rest[: int(digits)], rest[int(digits) :]
+        assert len(raw) == int(digits)
+        return raw.decode("utf-8", "surrogatepass") if tag == b"s" else raw
+
+    while rest:
+        found.append(part())
+    return found
+
+
+@given(awkward, names, names, st.lists(names, max_size=3).map(tuple), parts)
+def test_what_a_stored_key_names_can_be_read_back(
+    namespace: str, limit: str, algorithm: str, by: tuple[str, ...], key: Key
+) -> None:
+    """The bytes hold every part with its kind and length, so no two counters can have the same ones."""
+    assert read_back(encode_key(namespace, limit, algorithm, by, key)) == [namespace, limit, algorithm, by, key]
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
         (("a/b", "c"), ("a", "b/c")),
+        (("as:b", "c"), ("a", "bs:c")),
+        (("as1:b", "c"), ("a", "bs1:c")),
         (("a", "bc"), ("ab", "c")),
         (("a", ""), ("", "a")),
         (("a\x00b", "c"), ("a", "b\x00c")),

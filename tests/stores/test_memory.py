@@ -41,6 +41,18 @@ def test_a_recovered_key_forgotten_to_make_room_for_its_own_bill_is_not_lost_to_
     assert sizes(store) == (2, 2, 2)
 
 
+def test_a_key_that_is_there_keeps_its_one_place_when_others_come() -> None:
+    """A bill of a new key and one that is there adds one place, whether there is room or not."""
+    clock = ManualClock()
+    store = MemoryStore(max_keys=3, clock=clock)
+    three = Limit("three", "3/s", by="id")
+    assert store.advance([charge(three, "there")]).allowed
+    assert store.advance([charge(A, "new"), charge(three, "there")]).allowed
+    assert sizes(store) == (2, 2, 2)
+    assert store.advance([charge(three, "there"), charge(A, "newer")]).allowed
+    assert sizes(store) == (3, 3, 3)
+
+
 def test_three_times_as_many_keys_as_there_is_room_for_never_exceed_it() -> None:
     """Distinct keys that recover as fast as they come are held in ``max_keys`` places, one ring place each."""
     clock = ManualClock()

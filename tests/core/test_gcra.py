@@ -1,0 +1,82 @@
+"""GCRA's edges: equality, the cap on what a clock can have left behind, states of other quotas, states as numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+from headway.core.gcra import Gcra
+from headway.core.outcome import Admitted, Never, Refused
+from headway.core.quota import MAX_COUNT, MAX_RECOVERY_NS, SECOND, Quota
+from headway.core.rule import CLOCK_SLACK_NS
+
+TWO = Gcra.of(Quota.parse("2 per 10s"))
+THIRD = Gcra.of(Quota.parse("3/s"))
+
+
+def test_the_interval_is_kept_as_a_fraction() -> None:
+    """T is interval / scale nanoseconds, in lowest terms; whole ones have scale 1."""
+    assert (TWO.interval, TWO.depth, TWO.scale) == (5 * SECOND, 10 * SECOND, 1)
+    assert (THIRD.interval, THIRD.depth, THIRD.scale) == (SECOND, 3 * SECOND, 3)
+    eleven = Gcra.of(Quota.parse("11/day"))
+    assert (eleven.interval, eleven.scale) == (86_400 * SECOND, 11)
+    assert Gcra.of(Quota.parse("22/day burst 5")).interval * 2 == eleven.interval * 1
+    assert Gcra.of(Quota(MAX_COUNT, 1)).burst == MAX_COUNT
+    assert Gcra.of(Quota(1, MAX_RECOVERY_NS)).burst == 1
+
+
+@pytest.mark.parametrize("beyond", [-SECOND, -1, 0])
+def test_a_tat_within_the_slack_is_honest(beyond: int) -> None:
+    """Up to ten seconds beyond a full burst's debt the state is kept, and the wait is what it says."""
+    state = TWO.depth + CLOCK_SLACK_NS + beyond
+    same, outcome = TWO.decide(state, 0, 1)
+    assert same is state
+    assert outcome == Refused(0, state - 5 * SECOND, state - 5 * SECOND, state)
+
+
+@pytest.mark.parametrize("beyond", [1, 2, SECOND, 10**18])
+def test_a_tat_beyond_the_slack_is_capped_and_the_cap_is_kept_on_refusal(beyond: int) -> None:
+    """One nanosecond more cannot be honest: it owes a full burst, and every refused or never cost says so in the state."""
+    state = TWO.depth + CLOCK_SLACK_NS + beyond
+    assert TWO.decide(state, 0, 1) == (TWO.depth, Refused(0, 5 * SECOND, 5 * SECOND, 10 * SECOND))
+    assert TWO.decide(state, 0, 3) == (TWO.depth, Never(2, 0, 5 * SECOND, 10 * SECOND))
+    looked, outcome = TWO.decide(state, 0, 0)
+    assert looked is state, "a look writes nothing"
+    assert outcome == Admitted(0, 5 * SECOND, 10 * SECOND), "and tells what a hit would find"
+
+
+def test_the_cap_counts_in_the_rules_own_ticks() -> None:
+    """Where T is no whole number of nanoseconds the slack is still ten seconds."""
+    honest = (THIRD.depth + CLOCK_SLACK_NS * 3, 3)
+    assert THIRD.decide(honest, 0, 1)[0] is honest
+    assert THIRD.decide((honest[0] + 1, 3), 0, 1)[0] == (THIRD.depth, 3)
+
+
+def test_a_state_of_another_quota_is_converted_never_in_the_callers_favour() -> None:
+    """Seconds stay seconds: the TAT is the same instant, rounded up to the new quota's ticks."""
+    sevenths = Gcra.of(Quota.parse("7/s burst 1"))
+    state, _ = sevenths.decide(None, 0, 1)
+    assert THIRD.ticks(state) == 428_571_429  # type: ignore[arg-type]  # 3/7 of a second's thirds, rounded up
+    assert THIRD.decide(state, 0, 0)[1].reset_after == 142_857_143
+    assert TWO.decide(state, 0, 0)[1].reset_after == 142_857_143
+    whole, _ = TWO.decide(None, 0, 1)
+    assert THIRD.decide(whole, 0, 0)[1].reset_after == 5 * SECOND
+
+
+def test_states_are_one_int_or_two() -> None:
+    """Whole-nanosecond quotas keep one int a key; others the ticks and how many make a nanosecond."""
+    assert TWO.decide(None, 7, 1)[0] == 5 * SECOND + 7
+    assert THIRD.decide(None, 7, 1)[0] == (SECOND + 21, 3)
+    for rule in (TWO, THIRD):
+        state, _ = rule.decide(None, 7, 1)
+        assert rule.load(rule.dump(state)) == state  # type: ignore[arg-type]  # it was admitted
+    assert THIRD.expires_at((10, 3)) == 4, "rounded up: never forgotten early"
+
+
+def test_replenish_and_reset_are_different_things() -> None:
+    """With three of five spent, one more can be spent soon, and all of them only later."""
+    five = Gcra.of(Quota.parse("5 per 10s"))
+    state, outcome = five.decide(None, 0, 3)
+    assert outcome == Admitted(2, 2 * SECOND, 6 * SECOND)
+    assert five.decide(state, SECOND, 0)[1] == Admitted(2, SECOND, 5 * SECOND)
+    assert five.decide(state, SECOND, 4)[1] == Refused(2, 3 * SECOND, SECOND, 5 * SECOND)
+    assert five.decide(None, 0, 0)[1] == Admitted(5, 0, 0)
