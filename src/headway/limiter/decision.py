@@ -25,7 +25,7 @@ from headway.stores.base import Answer
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Decision"]
+__all__ = ["Decision", "OneDecision"]
 
 _SECOND = 1_000_000_000
 _claims = threading.Lock()
@@ -38,43 +38,30 @@ class Decision:
         allowed: the request passed (``bool(decision)`` says the same).
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_charges",
-        "_costs",
-        "_given_back",
-        "_keys",
-        "_now",
-        "_plan",
-        "_states",
-        "_verdict",
-        "allowed",
-    )
+    __slots__ = ("__weakref__", "_charges", "_given_back", "_made", "_plan", "_verdict", "allowed")
 
     def __init__(
         self,
         plan: Plan | None,
-        allowed: bool,
-        now: int,
-        costs: Sequence[int],
-        keys: Sequence[Key],
-        states: Sequence[State | None] | Answer,
+        made: tuple[Any, ...],
         verdict: Verdict | None = None,
         charges: tuple[Charge, ...] | None = None,
     ) -> None:
         self._plan = plan
-        self.allowed = allowed
-        self._now = now
-        self._costs = costs
-        self._keys = keys
-        self._states = states
+        self._made = made
         self._verdict = verdict
         self._charges = charges
+        self.allowed: bool = made[0]
 
     @classmethod
     def of(cls, verdict: Verdict, charges: tuple[Charge, ...] = ()) -> Decision:
         """The decision whose facts are known already, with the charges that a store made of it."""
-        return cls(None, verdict.allowed, verdict.now, verdict.costs, (), (), verdict, charges)
+        return Decision(None, (verdict.allowed,), verdict, charges)
+
+    def _details(self) -> tuple[int, Sequence[int], Sequence[Key], Sequence[State | None] | Answer]:
+        """When it was decided (ns since 1970), and one cost, key and state before per limit, or the store's answer."""
+        _, now, costs, keys, states = self._made
+        return now, costs, keys, states
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -88,7 +75,7 @@ class Decision:
         return self.verdict
 
     def __setstate__(self, verdict: Verdict) -> None:
-        self.__init__(None, verdict.allowed, verdict.now, verdict.costs, (), (), verdict, ())  # type: ignore[misc]  # unpickled
+        self.__init__(None, (verdict.allowed,), verdict, ())  # type: ignore[misc]  # unpickled
 
     @property
     def verdict(self) -> Verdict:
@@ -96,12 +83,12 @@ class Decision:
         if self._verdict is None:
             plan = self._plan
             assert plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the verdict
-            states = self._states
+            now, costs, _, states = self._details()
             if isinstance(states, Answer):
                 outcomes = states.outcomes
             else:
-                outcomes = settle(plan.rules, states, self._costs, self._now, shadows=plan.shadows).outcomes
-            self._verdict = Verdict(plan.limits, outcomes, self.allowed, self._now, None, tuple(self._costs))
+                outcomes = settle(plan.rules, states, costs, now, shadows=plan.shadows).outcomes
+            self._verdict = Verdict(plan.limits, outcomes, self.allowed, now, None, tuple(costs))
         return self._verdict
 
     @property
@@ -148,12 +135,12 @@ class Decision:
     def retry_at(self) -> datetime | None:
         """When the wait ends on the store's clock, rounded up to the next microsecond (UTC); None when never."""
         wait = self.verdict.retry_after
-        return None if wait is None else _instant(-(-(self._now + wait) // 1_000))
+        return None if wait is None else _instant(-(-(self.verdict.now + wait) // 1_000))
 
     @property
     def decided_at(self) -> datetime:
         """The store's clock when it decided, rounded down to the microsecond (UTC)."""
-        return _instant(self._now // 1_000)
+        return _instant(self.verdict.now // 1_000)
 
     @property
     def delay(self) -> float:
@@ -200,12 +187,13 @@ class Decision:
         charges = self._charges
         if charges is None:
             assert self._plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the charges
-            charges = self._charges = self._plan.charges(self._keys, self._costs)
+            _, costs, keys, _ = self._details()
+            charges = self._charges = self._plan.charges(keys, costs)
         verdict = self.verdict
         return tuple(
             Change(
                 charge,
-                Receipt(self._now, cost, charge.lease.token if charge.lease else 0, outcome),
+                Receipt(verdict.now, cost, charge.lease.token if charge.lease else 0, outcome),
                 give_back=cost if give_back else 0,
             )
             for charge, cost, outcome in zip(charges, verdict.costs, verdict.outcomes, strict=False)
@@ -261,6 +249,16 @@ class Decision:
             "shadowed": list(self.shadowed),
             "outcomes": {name: _outcome_dict(outcome) for name, outcome in self.outcomes.items()},
         }
+
+
+class OneDecision(Decision):
+    """The decision of the shortest way: one limit, whose cost, key and state stand for themselves."""
+
+    __slots__ = ()
+
+    def _details(self) -> tuple[int, Sequence[int], Sequence[Key], Sequence[State | None] | Answer]:
+        _, now, cost, key, state = self._made
+        return now, (cost,), (key,), (state,)
 
 
 def _outcome_dict(outcome: Outcome) -> dict[str, object]:

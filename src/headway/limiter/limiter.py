@@ -14,7 +14,7 @@ from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
 from headway.limiter.base import BaseLimiter, Exempt, Keep, merged, settled_answer
-from headway.limiter.decision import Decision
+from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
 from headway.limiter.plan import Cost
@@ -98,11 +98,9 @@ class Limiter(BaseLimiter):
             key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
             if type(key) is str:
                 try:
-                    allowed, now, before = one(key, cost)
+                    return OneDecision(self.plan, one(key, cost))
                 except StoreError:
                     pass  # a full store: the long way decides what that means
-                else:
-                    return Decision(self.plan, allowed, now, (cost,), (key,), (before,))
         return self._decide(attributes, named, cost, up_to=up_to)
 
     def peek(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:
@@ -350,7 +348,7 @@ class Limiter(BaseLimiter):
         except StoreError as error:
             bill = charges or plan.charges(keys, costs)
             return self._drive(degraded(plan, bill, time.time_ns(), error, commit=commit))
-        return Decision(plan, allowed, now, costs, keys, states, None, charges if commit else ())
+        return Decision(plan, (allowed, now, costs, keys, states), None, charges if commit else ())
 
     def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:
         return self._drive(self._settling(decision, changes))

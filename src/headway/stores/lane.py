@@ -23,8 +23,8 @@ __all__ = ["Lane", "OneWay"]
 
 Write: TypeAlias = Callable[[Sequence[tuple[Table, Key, State]], int], None]
 Enter: TypeAlias = Callable[[Table, Key, State, int], None]
-OneWay: TypeAlias = Callable[[Key, int], tuple[bool, int, State | None]]
-"""From a key and a cost above 0 to: admitted, the clock in ns since 1970, the state before."""
+OneWay: TypeAlias = Callable[[Key, int], tuple[bool, int, int, Key, State | None]]
+"""From a key and a cost above 0 to: admitted, the clock in ns since 1970, the cost, the key, the state before."""
 
 
 class Lane:
@@ -97,7 +97,7 @@ class Lane:
         states = table.states
         ticks, anchor = AnchoredClock.parts(self._clock)
 
-        def one(key: Key, cost: int) -> tuple[bool, int, State | None]:
+        def one(key: Key, cost: int) -> tuple[bool, int, int, Key, State | None]:
             with lock:
                 tick = ticks()
                 now = tick + anchor.offset if tick < anchor.check_at else self._clock()
@@ -107,17 +107,17 @@ class Lane:
                         new = tat + cost * interval
                         if new - now <= depth:
                             states[key] = new
-                            return True, now, tat
+                            return True, now, cost, key, tat
                         if tat - now <= depth:
-                            return False, now, tat
+                            return False, now, cost, key, tat
                     elif cost * interval <= depth:
                         states[key] = now + cost * interval
-                        return True, now, tat
+                        return True, now, cost, key, tat
                 elif tat is None and cost * interval <= depth:
                     enter(table, key, now + cost * interval, now)
-                    return True, now, None
+                    return True, now, cost, key, None
                 allowed, now, before = self._settle((key,), (cost,), True, now)
-                return allowed, now, before[0]
+                return allowed, now, cost, key, before[0]
 
         return one
 
