@@ -24,7 +24,7 @@ from headway.limiter.flows import decide, give_back, wait
 from headway.limiter.plan import Cost, Plan
 from headway.limiter.queue import Lines, Ticket
 from headway.limiter.timer import REAL_TIME, Timer
-from headway.policy.choice import Ask, Choice, attributes_of, limits_of
+from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.lane import Lane, OneWay
@@ -119,7 +119,7 @@ class BaseLimiter:
     def _use(self, store: Store | AsyncStore) -> None:
         """Work on this store from now on."""
         self._memory = _memory(store)
-        self._ways: OrderedDict[tuple[Limit, ...], Way] = OrderedDict()
+        self._ways: OrderedDict[tuple[int, ...], Way] = OrderedDict()
         self._prepare()
 
     def _prepare(self) -> None:
@@ -151,20 +151,34 @@ class BaseLimiter:
         if not self._depends:
             return self._way
         chosen: list[Limit] = []
-        for part in self._parts:
-            if isinstance(part, Limit):
-                chosen.append(part)
-                continue
-            limit = part.choose(attributes)
+        for limit in self._candidates(attributes):
             if isinstance(limit, Ask):
                 limit = limit.then((yield Call(limit.function, attributes)))
             if limit is not None:
                 chosen.append(limit)
-        return self._way_of(tuple(chosen))
+        return self._way_of(chosen)
 
-    def _way_of(self, limits: tuple[Limit, ...]) -> Way:
+    def _at_hand(self, attributes: Mapping[str, object]) -> Way | None:
+        """The way of a request that is not exempt and for which nobody has to be asked; else None."""
+        if self._exempt is not None and self._exempt(attributes):
+            return None
+        if not self._depends:
+            return self._way
+        found = self._candidates(attributes)
+        chosen = [limit for limit in found if type(limit) is Limit]
+        return self._way_of(chosen) if len(chosen) + found.count(None) == len(found) else None
+
+    def _candidates(self, attributes: Mapping[str, object]) -> list[Limit | Ask | None]:
+        return [part if type(part) is Limit else choose(part, attributes) for part in self._parts]
+
+    def _way_of(self, limits: Sequence[Limit]) -> Way:
+        """The way of some limits, known by their identities: comparing limits by what they say takes far longer.
+
+        A way holds its limits, so no other object has one's identity while it is here.
+        """
         ways = self._ways
-        way = ways.get(limits)
+        which = tuple([id(limit) for limit in limits])
+        way = ways.get(which)
         if way is None:
             way = ways[limits] = Way(Plan(limits, self._namespace, self._secret_key), self._memory)
             while len(ways) > _MOST_WAYS:

@@ -44,11 +44,14 @@ class Overridden:
         put(self, "limit", limit)
         put(self, "by", model.by)
         found: dict[tuple[Key, ...], Limit | None] = {}
+        made: dict[Quota | str, Limit | None] = {}
         for key, quota in overrides.items():
             parts = key_of(model, key)
             if parts in found:
                 raise LimitError(f"limit {model.name!r}: {key!r} is overridden twice; keys are compared by their text")
-            found[parts] = variant(model, quota, f"override {key!r}")
+            if quota not in made:
+                made[quota] = variant(model, quota, f"override {key!r}")
+            found[parts] = made[quota]
         put(self, "overrides", found)
 
     @property

@@ -23,6 +23,9 @@ _SECOND: Final = 1_000_000_000
 _ASK_AGAIN_NS: Final = _SECOND
 """After a failure the provider is left alone for this long, or as long as an answer counts if that is less."""
 
+_MOST_QUOTAS: Final = 1_000
+"""Different answers whose limits are kept ready."""
+
 _ON_ERROR: Final = ("last", "default", "raise")
 
 
@@ -105,6 +108,7 @@ class ProvidedLimit:
         self._on_error = on_error
         self._clock = clock
         self._known: OrderedDict[tuple[Key, ...], _Known] = OrderedDict()
+        self._made: dict[Quota | str, Limit | None] = {}
         self._lock = threading.Lock()
         self._away = False
         self.calls = 0
@@ -193,7 +197,11 @@ class ProvidedLimit:
             return self._default
         if not isinstance(answer, str | Quota):
             raise TypeError(f"the provider said {answer!r}; expected a quota, its text, 'block', 'unlimited' or None")
-        return variant(self._model, answer, "the provider's answer")
+        if answer not in self._made:
+            if len(self._made) >= _MOST_QUOTAS:
+                self._made.clear()
+            self._made[answer] = variant(self._model, answer, "the provider's answer")
+        return self._made[answer]
 
     def _failed(self, key: tuple[Key, ...], error: Exception, now: int) -> Limit | None:
         self.failures += 1
