@@ -225,11 +225,11 @@ class AsyncLimiter(BaseLimiter):
         way = self._way if self._fixed else self._at_hand(facts)
         if way is None or self._off or way.plan.holds or up_to is not None:
             return await self._drive(self._asking(facts, cost, commit=commit, up_to=up_to))
+        plan, lane = way.plan, way.lane
         keys = plan.keys(facts)
         costs = plan.costs(cost) if self._fixed else self._costs(plan, cost)
         charges = None if lane else plan.charges(keys, costs)
         try:
-        plan, lane = way.plan, way.lane
             if charges is None:
                 allowed, now, states = lane.advance(keys, costs, commit)  # type: ignore[union-attr]  # else charges
             else:
