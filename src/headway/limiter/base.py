@@ -180,7 +180,7 @@ class BaseLimiter:
         which = tuple([id(limit) for limit in limits])
         way = ways.get(which)
         if way is None:
-            way = ways[limits] = Way(Plan(limits, self._namespace, self._secret_key), self._memory)
+            way = ways[which] = Way(Plan(limits, self._namespace, self._secret_key), self._memory)
             while len(ways) > _MOST_WAYS:
                 ways.popitem(last=False)
         return way
