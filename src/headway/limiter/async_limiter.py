@@ -75,14 +75,18 @@ class AsyncLimiter(BaseLimiter):
         **named: object,
     ) -> Decision:
         """See ``Limiter.hit``."""
-        one = self._one
-        if one is not None and attributes is None and up_to is None and type(cost) is int and cost > 0:
-            key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
-            if type(key) is str:
-                try:
-                    return OneDecision(self.plan, one(key, cost))
-                except StoreError:
-                    pass  # a full store: the long way decides what that means
+        if attributes is None and up_to is None and type(cost) is int and cost > 0:
+            try:
+                if self._one is not None:
+                    key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
+                    if type(key) is str:
+                        return OneDecision(self.plan, self._one(key, cost))
+                elif self._quick is not None:
+                    made = self._quick(named, cost)
+                    if made is not None:
+                        return Decision(self.plan, made)
+            except StoreError:
+                pass  # a full store: the long way decides what that means
         return await self._decide(attributes, named, cost, up_to=up_to)
 
     async def peek(

@@ -129,6 +129,7 @@ class BaseLimiter:
         self._fixed = not self._depends and self._exempt is None
         self._way = way
         self.plan = way.plan
+        self._quick = _quick_way(way) if self._fixed and not self._off else None
         self._one: OneWay | None = (
             way.lane.one if way.lane and way.plan.single and self._fixed and not self._off else None
         )
@@ -333,6 +334,29 @@ def at_least_one(name: str, units: int) -> int:
     if units < 1:
         raise LimitError(f"{name} is {units}; expected a whole number from 1")
     return units
+
+
+def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...] | None] | None:
+    """From attributes and a cost above 0 to what a ``Decision`` is made of, where every key is one plain text.
+
+    None where there is no such way, or, from the way itself, where a call needs a longer one.
+    """
+    plan, several = way.plan, None if way.lane is None else way.lane.several
+    pick, names = plan.pick, plan.attributes
+    if several is None or pick is None or not plan.takes_any_cost:
+        return None
+    ones = (1,) * len(plan.limits)
+
+    def quick(attributes: Mapping[str, object], cost: int) -> tuple[Any, ...] | None:
+        for name in names:
+            if type(attributes.get(name)) is not str:
+                return None
+        keys = pick(attributes)
+        costs = ones if cost == 1 else (cost,) * len(ones)
+        allowed, now, before = several(keys, costs)
+        return allowed, now, costs, keys, before
+
+    return quick
 
 
 def _part(limit: Any) -> Limit | Choice:

@@ -39,12 +39,12 @@ class Plan:
 
     __slots__ = (
         "_ones",
-        "_pick",
         "attributes",
         "by_name",
         "holds",
         "limits",
         "namespace",
+        "pick",
         "rules",
         "secret_key",
         "shadows",
@@ -70,8 +70,9 @@ class Plan:
             raise LimitError(f"two limits are named {twice!r}; a refusal could not say which one it means")
         self.attributes = tuple(dict.fromkeys(name for limit in self.limits for name in limit.by))
         self._ones = (1,) * len(self.limits)
-        self._pick = _picker(self.limits)
-        self.single = self.attributes[0] if self._pick and len(self.limits) == 1 and self.takes_any_cost else None
+        self.pick = _picker(self.limits)
+        only = len(self.limits) == len(self.attributes) == 1
+        self.single = self.attributes[0] if self.pick and only and self.takes_any_cost else None
 
     def keys(self, attributes: Mapping[str, object]) -> Sequence[Key]:
         """One key per limit.
@@ -80,12 +81,12 @@ class Plan:
             AttributeMissing: a limit is keyed by an attribute that is not there.
             AttributeUnusable: a value that cannot be part of a key.
         """
-        if self._pick is not None:
+        if self.pick is not None:
             for name in self.attributes:
                 if type(attributes.get(name)) is not str:
                     break  # missing, or to be made canonical
             else:
-                return self._pick(attributes)
+                return self.pick(attributes)
         return [self.key(limit, attributes) for limit in self.limits]
 
     def key(self, limit: Limit, attributes: Mapping[str, object]) -> Key:
@@ -191,10 +192,12 @@ class Plan:
 
 
 def _picker(limits: Sequence[Limit]) -> Callable[[Mapping[str, object]], Sequence[Key]] | None:
-    """The quickest way from attributes that are all str to keys, where every key is one plain attribute."""
-    names = [limit.by[0] for limit in limits if len(limit.by) == 1 and not limit.secret]
-    if not names or len(names) < len(limits):
+    """The quickest way from attributes that are all str to keys, where every key is one plain attribute or none."""
+    if not limits or any(len(limit.by) > 1 or limit.secret for limit in limits):
         return None
+    names = [limit.by[0] if limit.by else None for limit in limits]
+    if None in names:
+        return lambda attributes: [() if name is None else attributes[name] for name in names]  # type: ignore[misc]  # all are str
     pick = itemgetter(*names)
     return pick if len(names) > 1 else lambda attributes: (pick(attributes),)
 

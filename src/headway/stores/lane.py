@@ -41,9 +41,10 @@ class Lane:
 
     Attributes:
         one: the shortest way, for a single limit of GCRA on whole nanoseconds; None for other lanes.
+        several: the short way for several of these, with one key and one cost above 0 each; None for other lanes.
     """
 
-    __slots__ = ("_clock", "_enter", "_lock", "_rules", "_several", "_shadows", "_tables", "_write", "one")
+    __slots__ = ("_clock", "_enter", "_lock", "_rules", "_shadows", "_tables", "_write", "one", "several")
 
     def __init__(
         self, lock: Lock, clock: Clock, tables: Sequence[Table], limits: Sequence[Limit], write: Write, enter: Enter
@@ -58,7 +59,7 @@ class Lane:
         whole = [(rule.interval, rule.depth) for rule in rules if isinstance(rule, Gcra) and rule.scale == 1]
         in_line = 0 < len(whole) == len(rules) and not any(self._shadows)
         self.one: OneWay | None = self._one_way(*whole[0]) if in_line and len(rules) == 1 else None
-        self._several = self._several_ways(whole) if in_line else None
+        self.several = self._several_ways(whole) if in_line else None
 
     def advance(
         self, keys: Sequence[Key], costs: Sequence[int], commit: bool
@@ -76,8 +77,8 @@ class Lane:
         Raises:
             StoreFull: a new key has no place; nothing was written.
         """
-        if commit and self._several is not None and all(costs):
-            return self._several(keys, costs)
+        if commit and self.several is not None and all(costs):
+            return self.several(keys, costs)
         with self._lock:
             return self._settle(keys, costs, commit, self._clock())
 
@@ -127,11 +128,12 @@ class Lane:
         """``core.bill.settle`` over ``core.gcra.Gcra.decide``, inlined; an odd or a new key takes the long way."""
         lock, all_states = self._lock, [table.states for table in self._tables]
         for_ones = [(states, interval, depth) for states, (interval, depth) in zip(all_states, whole, strict=True)]
+        ones = (1,) * len(for_ones)
         ticks, anchor = AnchoredClock.parts(self._clock)
 
         def several(keys: Sequence[Key], costs: Sequence[int]) -> tuple[bool, int, Sequence[State | None]]:
             lines = for_ones
-            if max(costs) > 1:
+            if costs != ones:
                 lines = [
                     (states, cost * step, depth) for (states, step, depth), cost in zip(for_ones, costs, strict=True)
                 ]
