@@ -1,0 +1,112 @@
+"""``Breaker``: after repeated failures a store is left alone, and tried again by one call now and then.
+
+Shared by all networked stores. While it is open a call costs a comparison, not a deadline.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from headway.errors import StoreUnavailable
+
+__all__ = ["Breaker"]
+
+FAILURES: Final = 3
+PAUSE_S: Final = 1.0
+
+
+class Breaker:
+    """Guards one server. For any number of threads.
+
+    Args:
+        name: of the server, for messages.
+        failures: so many in a row open it, at least 1.
+        pause: seconds between two tries while it is open.
+        ticks: seconds that never go back.
+
+    Attributes:
+        open: calls are refused without trying.
+        failed_count: how many calls failed.
+        skipped_count: how many were refused without trying.
+        outages: how often it opened.
+    """
+
+    __slots__ = ("_in_a_row", "_lock", "_next_try", "_pause", "_ticks", "_until_open", "failed_count", "last_error",
+                 "name", "open", "outages", "skipped_count")  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        failures: int = FAILURES,
+        pause: float = PAUSE_S,
+        ticks: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.open = False
+        self.failed_count = 0
+        self.skipped_count = 0
+        self.outages = 0
+        self.last_error = ""
+        self._until_open = failures
+        self._pause = pause
+        self._ticks = ticks
+        self._in_a_row = 0
+        self._next_try = 0.0
+        self._lock = threading.Lock()
+
+    def enter(self) -> None:
+        """Ask to make a call; one call a pause is let through an open breaker.
+
+        Raises:
+            StoreUnavailable: it is open.
+        """
+        if not self.open:
+            return
+        now = self._ticks()
+        with self._lock:
+            if not self.open:
+                return
+            if now >= self._next_try:
+                self._next_try = now + self._pause
+                return
+            self.skipped_count += 1
+        raise StoreUnavailable(f"{self.name} is away ({self.last_error}); it is tried again every {self._pause:g} s")
+
+    def succeeded(self) -> None:
+        """A call was answered."""
+        if self._in_a_row == 0:
+            return
+        with self._lock:
+            self._in_a_row = 0
+            was_open, self.open = self.open, False
+        if was_open:
+            _log("%s is back; %d calls were not tried", self.name, self.skipped_count, warning=False)
+
+    def failed(self, error: BaseException) -> None:
+        """A call was not answered as it should."""
+        with self._lock:
+            self.failed_count += 1
+            self._in_a_row += 1
+            self.last_error = str(error) or type(error).__name__
+            opens = not self.open and self._in_a_row >= self._until_open
+            if opens:
+                self.open = True
+                self.outages += 1
+                self._next_try = self._ticks() + self._pause
+        if opens:
+            _log("%s is away: %s; on_store_failure decides until it is back", self.name, self.last_error, warning=True)
+
+    def after_fork(self) -> None:
+        """In the child nobody holds the lock."""
+        self._lock = threading.Lock()
+
+
+def _log(message: str, *details: object, warning: bool) -> None:
+    import logging  # slow to import, and a store is rarely away
+
+    logger = logging.getLogger("headway.stores")
+    (logger.warning if warning else logger.info)(message, *details)

@@ -1,0 +1,351 @@
+-- The translation of core.bill.settle (and grant): decides bills one after the other, each all or nothing.
+-- KEYS: one per charge. ARGV[1]: two bytes per bill, low one first: 4 * its charges, + 2 if a cost may be lowered, + 1 unless
+-- it is a peek. ARGV[2…]: a line per charge, see codec.py. One more ARGV, in tests only: the time instead of the server's.
+-- Returns "now", then per bill "1" (admitted), "0" or "?" (the calendar's boundaries do not reach) and each state before.
+local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
+local call, unpack, byte = redis.call, struct.unpack, string.byte
+local given = tonumber(ARGV[#KEYS + 2])
+local now = given
+if not now then
+  local time = call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
+
+local function keep(key, value, us) -- `us`: when it may be forgotten
+  if not value or us <= now then
+    call('DEL', key)
+  elseif given then -- a test's clock: Redis must not forget by its own
+    call('SET', key, value, 'PX', math.ceil((us - now) / 1000) + 3600000)
+  else
+    call('SET', key, value, 'PXAT', math.ceil(us / 1000))
+  end
+end
+
+-- Each rule's `decide`: given a line, the state and what a flexible cost is lowered to (`true`: only say what fits), returns
+-- whether it refuses, what to store (nil: nothing), until when, whether the limit is enforced.
+local decide
+local function load_rules()
+--@include shared.lua
+
+  local function common(cost, flags, bend) -- the cost to decide, whether enforced, whether to count refusals
+    local shadow, flexible, count_refused = fmod(flags, 2) >= 1, fmod(flags, 4) >= 2, flags >= 4
+    if flexible and bend and bend ~= true then
+      cost = min(cost, bend)
+    end
+    return cost, not shadow, count_refused, bend == true and flexible and not shadow
+  end
+
+  local function gcra(line, s, bend)
+    local plain = byte(line) == 103
+    local cost, burst, flags, cw, cf, depth_w, depth_f, d, tw, tf, lw, le, pos = 1, 0, 0
+    if plain then
+      cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
+      lw = -1
+    else
+      cost, burst, flags, cw, cf, depth_w, depth_f, d, tw, tf, lw, le, pos = unpack('<dddddddddddd', line, 2)
+    end
+    local wanted, enforced, _, asked = common(cost, flags, bend)
+    local sw, sf, dw, df, open = 0, 0, 0, 0, {}
+    local w, f, capped = 0, 0, false
+    if s then
+      sw, sf, dw, df, open = tat(s, d)
+      w, f, capped = owes(sw, sf, depth_w, depth_f, dw, df, d)
+    end
+    local function times(k) -- k * T
+      local whole, rest = share(k, tf, d)
+      return k * tw + whole, rest
+    end
+    if bend == true then
+      if not asked or after(w, f, depth_w, depth_f) then
+        return asked and 0 or nil
+      end
+      local room_w, room_f = less(depth_w, depth_f, w, f, d)
+      local fits = floor((room_w + room_f / d) / (tw + tf / d))
+      while fits > 0 and after(fits * tw, 0, room_w, room_f) do
+        fits = fits - 1
+      end
+      local kw, kf = times(fits)
+      while fits > 0 and after(kw, kf, room_w, room_f) do
+        fits = fits - 1
+        kw, kf = times(fits)
+      end
+      kw, kf = times(fits + 1)
+      while not after(kw, kf, room_w, room_f) do
+        fits = fits + 1
+        kw, kf = times(fits + 1)
+      end
+      return min(fits, burst)
+    end
+    if cost == 0 then
+      return false, nil, 0, enforced
+    end
+    if wanted ~= cost then
+      cw, cf = times(wanted)
+    end
+    local nw, nf = w + cw, f + cf
+    if nf >= d then
+      nw, nf = nw + 1, nf - d
+    end
+    if after(nw, nf, depth_w, depth_f) then
+      if capped then
+        local value, us = written(now + w, f, d, dw, df, {})
+        return true, value, us, enforced
+      end
+      return true, nil, 0, enforced
+    end
+    open = unexpired(open)
+    if #open > 0 then
+      lowered(open[#open], w, f)
+    end
+    if lw >= 0 then
+      local ew, ee = plus(now, 0, lw, le)
+      open[#open + 1] = {token = sub(line, pos), cw = cw, cf = cf, lw = huge, lf = 0, expires = said(ew, ee)}
+    end
+    local value, us = written(now + nw, nf, d, 0, 0, open)
+    return false, value, us, enforced
+  end
+
+  local function windowed(line, s, bend)
+    local cost, burst, flags, mode, pw, pe, pos = unpack('<dddddd', line, 2)
+    local wanted, enforced, count_refused, asked = common(cost, flags, bend)
+    local w, e, used, capped = window(s, mode, pw, pe, line, pos)
+    if not w then
+      return '?'
+    end
+    local fits = max(0, burst - used)
+    if bend == true then
+      return asked and fits or nil
+    end
+    if cost == 0 then
+      return false, nil, 0, enforced
+    end
+    if wanted <= fits then
+      return false, format('%s:%.0f', said(w, e), used + wanted), up(w, e), enforced
+    end
+    if count_refused and wanted <= burst and used < burst then
+      return true, format('%s:%.0f', said(w, e), burst), up(w, e), enforced
+    end
+    return true, capped and format('%s:%.0f', said(w, e), used) or nil, up(w, e), enforced
+  end
+
+  local function sliding(line, s, bend)
+    local cost, burst, flags, pw, pe, unit, period = unpack('<ddddddd', line, 2)
+    local wanted, enforced, _, asked = common(cost, flags, bend)
+    local w, e, current, previous, capped = counters(s, pw, pe)
+    local view = min(period, unit == 1 and w - now or (w - now) * 1000 + e)
+    local gone, rest = share(previous, view, period)
+    local fits = max(0, burst - gone - (rest > 0 and 1 or 0) - current)
+    if bend == true then
+      return asked and fits or nil
+    end
+    if cost == 0 then
+      return false, nil, 0, enforced
+    end
+    if wanted <= fits then
+      local value, us = counted(w, e, pw, pe, current + wanted, previous)
+      return false, value, us, enforced
+    end
+    if capped then
+      local value, us = counted(w, e, pw, pe, current, previous)
+      return true, value, us, enforced
+    end
+    return true, nil, 0, enforced
+  end
+
+  local function log(line, s, bend)
+    local cost, burst, flags, pw, pe = unpack('<ddddd', line, 2)
+    local wanted, enforced, _, asked = common(cost, flags, bend)
+    local live, used, capped = live_log(s, pw, pe)
+    local fits = max(0, burst - used)
+    if bend == true then
+      return asked and fits or nil
+    end
+    if cost == 0 then
+      return false, nil, 0, enforced
+    end
+    local refuses = wanted > fits
+    if not refuses then
+      arrive(live, wanted)
+    elseif not capped then
+      return true, nil, 0, enforced
+    end
+    local value, us = logged(live, pw, pe)
+    return refuses, value, us, enforced
+  end
+
+  local function concurrent(line, s, bend)
+    local cost, burst, flags, pw, pe, pos = unpack('<ddddd', line, 2)
+    local wanted, enforced, _, asked = common(cost, flags, bend)
+    local leases, held, capped = live_leases(s, pw, pe)
+    local fits = max(0, burst - held)
+    if bend == true then
+      return asked and fits or nil
+    end
+    if cost == 0 then
+      return false, nil, 0, enforced
+    end
+    local refuses = wanted > fits
+    if not refuses then
+      local w, e = plus(now, 0, pw, pe)
+      leases[#leases + 1] = {w, e, sub(line, pos), wanted}
+      table.sort(leases, by_expiry)
+    elseif not capped then
+      return true, nil, 0, enforced
+    end
+    local value, us = leased(leases)
+    return refuses, value, us, enforced
+  end
+
+  local function growing(line, s, bend)
+    local cost, burst, flags, fw, fe, lw, le, gw, ge = unpack('<ddddddddd', line, 2)
+    local wanted, enforced, _, asked = common(cost, flags, bend)
+    local made, w, e, capped = attempts(s, gw, ge)
+    local fits
+    if made < burst then
+      fits = burst - made
+    else -- GrowingWait.wait_after
+      local beyond, ww, we = made - burst, lw, le
+      if beyond <= 64 then
+        local scaled = fe * 2 ^ beyond
+        local rest = fmod(scaled, 1000)
+        local vw, ve = fw * 2 ^ beyond + (scaled - rest) / 1000, rest
+        if after(lw, le, vw, ve) then
+          ww, we = vw, ve
+        end
+      end
+      ww, we = plus(w, e, ww, we)
+      fits = after(ww, we, now, 0) and 0 or 1
+    end
+    if bend == true then
+      return asked and fits or nil
+    end
+    if cost == 0 then
+      return false, nil, 0, enforced
+    end
+    local refuses = wanted > fits
+    if not refuses then
+      made = made + wanted
+      if after(now, 0, w, e) then
+        w, e = now, 0
+      end
+    elseif not capped then
+      return true, nil, 0, enforced
+    end
+    local value, us = attempted(made, w, e, gw, ge)
+    return refuses, value, us, enforced
+  end
+
+  local function block(line, s, bend) -- core.block
+    local cost, _, flags = unpack('<ddd', line, 2)
+    local _, enforced, _, asked = common(cost, flags, bend)
+    if bend == true then
+      return asked and 0 or nil
+    end
+    return cost > 0, nil, 0, enforced
+  end
+
+  local rules = {
+    [103] = gcra, [71] = gcra, [119] = windowed, [115] = sliding, [108] = log, [99] = concurrent,
+    [98] = block, [97] = growing,
+  }
+  return function(line, s, bend)
+    return rules[byte(line)](line, s, bend)
+  end
+end
+
+local reply = {string.format('%.0f', now)}
+local last = 0
+for at = 1, #ARGV[1], 2 do
+  local low, high = byte(ARGV[1], at, at + 1)
+  local commit, flexible = low % 2 == 1, low % 4 >= 2
+  local first = last + 1
+  last = last + (low - low % 4) / 4 + high * 64
+  local bill = #reply + 1
+  reply[bill] = '1'
+  local values, until_us, refusing, states = {}, {}, {}, {}
+  for i = first, last do
+    local s = call('GET', KEYS[i])
+    states[i] = s
+    if not s then
+      reply[#reply + 1] = '-'
+    elseif #s == 24 and (byte(ARGV[i + 1]) == 103 or byte(ARGV[i + 1]) == 71) then
+      reply[#reply + 1] = string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
+    else
+      reply[#reply + 1] = s
+    end
+  end
+  local bend
+  if flexible then -- core.bill.grant
+    decide = decide or load_rules()
+    for i = first, last do
+      local fits = decide(ARGV[i + 1], states[i], true)
+      if fits == '?' then
+        reply[bill] = '?'
+      elseif fits then
+        bend = math.min(bend or fits, fits)
+      end
+    end
+    bend = bend and math.max(1, bend)
+  end
+  for i = first, last do
+    local line, s = ARGV[i + 1], states[i]
+    if byte(line) == 103 and (not s or #s <= 24) then -- core.gcra.Gcra.decide, without debt and reservations
+      local cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
+      local w, f, capped = 0, 0, false
+      if s then
+        local other = d
+        if #s == 24 then
+          w, f, other = unpack('<ddd', s)
+        else
+          w = tonumber(s)
+        end
+        if other ~= d and f > 0 then -- another quota's fraction: rounded up
+          w, f = w + 1, 0
+        end
+        w = w - now
+        local most = depth_w + SLACK
+        if w > most or (w == most and f > depth_f) then
+          w, f, capped = depth_w, depth_f, true
+        elseif w < 0 then
+          w, f = 0, 0
+        end
+      end
+      local nw, nf = w + cw, f + cf
+      if nf >= d then
+        nw, nf = nw + 1, nf - d
+      end
+      if nw < depth_w or (nw == depth_w and nf <= depth_f) then
+        capped, w, f = true, nw, nf
+      else
+        refusing[i] = true
+        if reply[bill] == '1' then
+          reply[bill] = '0'
+        end
+      end
+      if capped then
+        w = now + w
+        values[i] = f == 0 and w or struct.pack('<ddd', w, f, d)
+        until_us[i] = f == 0 and w or w + 1
+      end
+    else
+      decide = decide or load_rules()
+      local refuses, value, us, enforced = decide(line, s, bend)
+      if refuses == '?' then
+        reply[bill] = '?'
+      else
+        values[i], until_us[i], refusing[i] = value, us, refuses
+        if refuses and enforced and reply[bill] == '1' then
+          reply[bill] = '0'
+        end
+      end
+    end
+  end
+  if commit and reply[bill] ~= '?' then
+    for i = first, last do
+      if values[i] and (reply[bill] == '1' or refusing[i]) then
+        keep(KEYS[i], values[i], until_us[i])
+      end
+    end
+  end
+end
+return table.concat(reply, ' ')

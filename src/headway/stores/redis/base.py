@@ -1,0 +1,129 @@
+"""What ``RedisStore`` and ``AsyncRedisStore`` share: their options, and what is known without asking."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+from headway.core.charge import Charge
+from headway.core.quota import SECOND, parse_duration
+from headway.errors import ConfigError, QuotaError
+from headway.stores.base import Answer
+from headway.stores.clock import Clock
+from headway.stores.redis.clients import settings_of
+from headway.stores.redis.deciding import Decided
+from headway.stores.redis.keys import stored_key
+from headway.stores.redis.settings import Settings, read_url
+from headway.stores.redis.topology import Topology
+from headway.stores.refusal_cache import RefusalCache
+
+__all__ = ["BaseRedisStore"]
+
+DEADLINE_S: Final = 0.1
+REFUSAL_CACHE_S: Final = 1.0
+
+
+class BaseRedisStore:
+    """Not for direct use; see ``RedisStore``."""
+
+    def __init__(
+        self,
+        where: object,
+        *,
+        deadline: float | None = None,
+        refusal_cache: float | None = None,
+        share: Fraction | float | str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        chosen: dict[str, Any] = {}
+        if isinstance(where, str):
+            self.settings, chosen = read_url(where, _OPTIONS)
+        elif isinstance(where, Settings):
+            self.settings = where
+        else:
+            self.settings = settings_of(where)
+        given = {"deadline": deadline, "refusal_cache": refusal_cache, "share": share}
+        chosen |= {name: value for name, value in given.items() if value is not None}
+        self.deadline = _seconds("deadline", chosen.get("deadline", DEADLINE_S), least=0.001)
+        self.refusal_cache = _seconds("refusal_cache", chosen.get("refusal_cache", REFUSAL_CACHE_S), least=0.0)
+        self.share = _share(chosen.get("share", 1))
+        self._clock = clock
+        self._now: Clock = time.time_ns if clock is None else clock
+        self._topology = Topology(self.settings, time.monotonic)
+        ticks = None if clock is None else (lambda: clock() // 1_000 * 1_000)
+        self._known = RefusalCache(self.refusal_cache, ticks)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A pickled copy connects for itself."""
+        options = (self.deadline, self.refusal_cache, self.share, self._clock)
+        return (_restore, (type(self), self.settings, *options))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.settings}>"
+
+    def _learn(self, sent: int, charges: Sequence[Charge], decided: Decided) -> None:
+        """Remember a refusal that changed nothing; else forget what is not so any more."""
+        if decided.answer.allowed or decided.writes:
+            self._known.forget(decided.keys)
+        else:
+            self._known.learn(sent, decided.keys, charges, decided.answer, decided.states)
+
+    def _remembered(self, charges: Sequence[Charge], commit: bool) -> Answer | None:
+        """The answer, where a refusal that was told before still stands."""
+        if not commit or not self._known:
+            return None
+        return self._known.answer([stored_key(charge) for charge in charges], charges)
+
+
+def _restore(
+    kind: type[BaseRedisStore],
+    settings: Settings,
+    deadline: float,
+    refusal_cache: float,
+    share: Fraction,
+    clock: Clock | None,
+) -> BaseRedisStore:
+    return kind(settings, deadline=deadline, refusal_cache=refusal_cache, share=share, clock=clock)
+
+
+def _read_seconds(text: str) -> float:
+    if text == "0":
+        return 0.0
+    try:
+        return parse_duration(text) / SECOND
+    except QuotaError:
+        raise ValueError("expected a duration such as 100ms or 1s") from None
+
+
+def _read_share(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError("expected a fraction such as 1/4") from None
+
+
+_OPTIONS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "deadline": _read_seconds,
+    "refusal_cache": _read_seconds,
+    "share": _read_share,
+}
+
+
+def _seconds(name: str, value: object, *, least: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 3600:
+        raise ConfigError(f"{name} is {value!r}; expected seconds from {least:g} to 3600")
+    return float(value)
+
+
+def _share(value: object) -> Fraction:
+    try:
+        share = Fraction(value)  # type: ignore[arg-type]  # what cannot be one raises
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        raise ConfigError(f"share is {value!r}; expected a fraction above 0 and up to 1, such as '1/4'")
+    return share
+
+

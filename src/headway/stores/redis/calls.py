@@ -1,0 +1,130 @@
+"""Calling scripts and commands on whichever server it is, as flows: what a reply such as NOSCRIPT, MOVED or ASK asks for.
+
+A command is sent again only where the reply says that nothing was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeVar
+
+from headway.errors import StoreError, StoreUnavailable
+from headway.stores.redis.handshake import problem_of
+from headway.stores.redis.resp import Failed, Reply, Unreadable, command
+from headway.stores.redis.scripts import Script
+from headway.stores.redis.settings import Node
+from headway.stores.redis.topology import Flow, Heard, Send, Topology
+
+__all__ = ["ask", "run", "run_on", "together"]
+
+_Result = TypeVar("_Result")
+
+_MOST_HOPS: Final = 5
+_ASKING: Final = command(b"ASKING")
+
+
+def run(topology: Topology, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]) -> Flow[Reply]:
+    """Run a script where its keys are.
+
+    Raises:
+        StoreError: it did not run, or nobody knows whether it did.
+    """
+    node = yield from topology.where(slot)
+    return (yield from run_on(topology, node, slot, script, keys, args))
+
+
+def run_on(
+    topology: Topology, node: Node, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]
+) -> Flow[Reply]:
+    """``run``, beginning with a server that is known to have been the right one."""
+    rest = (b"%d" % len(keys), *keys, *args)
+    data = command(b"EVALSHA", script.sha, *rest)
+    prefix = b""
+    heard: Heard = None
+    for _ in range(_MOST_HOPS):
+        (heard,) = yield [Send(node, prefix + data, 2 if prefix else 1)]
+        if not isinstance(heard, Failed):
+            break
+        if heard.kind == "NOSCRIPT":
+            data = command(b"EVAL", script.text, *rest)
+            continue
+        hop = yield from _hop(topology, slot, node, heard)
+        if hop is None:
+            break
+        node, prefix = hop
+    return _answer(topology, node, heard)
+
+
+def ask(topology: Topology, slot: int | None, *parts: bytes) -> Flow[Reply]:
+    """Run one command where its key is.
+
+    Raises:
+        StoreError: as ``run``.
+    """
+    node = yield from topology.where(slot)
+    prefix = b""
+    heard: Heard = None
+    for _ in range(_MOST_HOPS):
+        (heard,) = yield [Send(node, prefix + command(*parts), 2 if prefix else 1)]
+        if not isinstance(heard, Failed):
+            break
+        hop = yield from _hop(topology, slot, node, heard)
+        if hop is None:
+            break
+        node, prefix = hop
+    return _answer(topology, node, heard)
+
+
+def together(flows: Sequence[Flow[_Result]]) -> Flow[list[_Result | StoreError]]:
+    """Run several flows side by side: what they send at the same time is sent at the same time; their ends, in order."""
+    results: list[_Result | StoreError | None] = [None] * len(flows)
+    sending: list[tuple[int, list[Send]]] = []
+
+    def step(index: int, heard: list[Heard] | None) -> None:
+        try:
+            sends = next(flows[index]) if heard is None else flows[index].send(heard)
+        except StopIteration as stop:
+            results[index] = stop.value
+        except StoreError as error:
+            results[index] = error
+        else:
+            sending.append((index, sends))
+
+    for index in range(len(flows)):
+        step(index, None)
+    while sending:
+        round_, sending[:] = list(sending), []
+        heard = yield [send for _, sends in round_ for send in sends]
+        at = 0
+        for index, sends in round_:
+            step(index, heard[at : at + len(sends)])
+            at += len(sends)
+    return results  # type: ignore[return-value]  # every flow has ended, in a value or an error
+
+
+def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Flow[tuple[Node, bytes] | None]:
+    """Where to go after a reply that says that nothing was done there, and what to say first; None: nowhere."""
+    kind, _, rest = failed.text.partition(" ")
+    if kind in ("MOVED", "ASK") and slot is not None:
+        host, _, port = rest.partition(" ")[2].rpartition(":")
+        place = Node(host or node.host, int(port))
+        if kind == "ASK":
+            return place, _ASKING
+        topology.moved(slot, place)
+        return place, b""
+    if kind in ("READONLY", "MASTERDOWN"):  # it was the master once
+        topology.doubt()
+        place = yield from topology.where(slot)
+        return (place, b"") if place != node else None
+    return None
+
+
+def _answer(topology: Topology, node: Node, heard: Heard) -> Reply:
+    if isinstance(heard, StoreError):
+        topology.doubt()
+        raise heard
+    if isinstance(heard, Failed | Unreadable):
+        if isinstance(heard, Failed) and heard.kind in ("MOVED", "ASK"):
+            raise StoreUnavailable(f"Redis store {node}: sends us on and on ({heard.text})")
+        raise problem_of(node, heard)
+    return heard

@@ -1,0 +1,58 @@
+"""What is said on a new connection before anything else, and the TLS context; shared by both kinds of connection."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+
+from headway.errors import StoreError, StoreUnavailable, StoreUnusable
+from headway.stores.redis.resp import Failed, Unreadable, command
+from headway.stores.redis.settings import Settings, Tls
+
+__all__ = ["context_of", "greeting", "problem_of"]
+
+_NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
+"""Errors that no waiting mends: somebody has to change a setting."""
+
+
+def greeting(settings: Settings, credentials: Sequence[str] | None) -> list[bytes]:
+    """The commands, each of which has to be answered without an error.
+
+    Args:
+        settings: of the server.
+        credentials: what ``settings.credentials`` said, or None.
+    """
+    user, password = settings.username, settings.password
+    if credentials is not None:
+        user, password = (credentials[0], credentials[1]) if len(credentials) > 1 else ("", credentials[0])
+    login = [] if password is None else [user.encode() or b"default", password.encode()]
+    commands = []
+    if settings.protocol == 3:
+        commands.append(command(b"HELLO", b"3", *([b"AUTH", *login] if login else [])))
+    elif login:
+        commands.append(command(b"AUTH", *(login if user else login[1:])))
+    if settings.db:
+        commands.append(command(b"SELECT", b"%d" % settings.db))
+    return commands
+
+
+def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
+    """The exception that an error reply stands for."""
+    if isinstance(reply, Unreadable):
+        return StoreUnusable(f"Redis store {where}: answered {reply.head!r}, which is not the Redis protocol")
+    text = reply.text
+    if reply.kind in _NOT_OURS or text.startswith(("ERR unknown command", "ERR invalid password", "ERR DB index")):
+        return StoreUnusable(f"Redis store {where}: {text}")
+    return StoreUnavailable(f"Redis store {where}: {text}")
+
+
+def context_of(tls: Tls) -> ssl.SSLContext:
+    """The TLS context; the system's certificates unless others are named."""
+    context = ssl.create_default_context(cafile=tls.ca_certs)
+    if not (tls.verify and tls.check_hostname):
+        context.check_hostname = False
+    if not tls.verify:
+        context.verify_mode = ssl.CERT_NONE
+    if tls.certfile:
+        context.load_cert_chain(tls.certfile, tls.keyfile)
+    return context

@@ -1,0 +1,96 @@
+"""The Redis protocol, as much of it as commands and replies here need (RESP2 and RESP3). Pure: bytes in, values out.
+
+Values: bytes for strings, int, None, list (of these), and ``Failed`` for an error. Maps come as flat lists.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Failed", "Reply", "Unreadable", "command", "parse"]
+
+
+class Failed(NamedTuple):
+    """An error reply: ``kind`` is its first word, such as NOSCRIPT or MOVED."""
+
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """The first word."""
+        return self.text.split(" ", 1)[0]
+
+
+class Unreadable(NamedTuple):
+    """What was received is no reply: whoever answers does not speak the protocol."""
+
+    head: bytes
+
+
+Reply: TypeAlias = "bytes | int | None | Failed | Unreadable | list[Reply]"
+
+_LONGEST_LINE = 64 * 1024
+
+
+def command(*parts: bytes) -> bytes:
+    """One command as an array of bulk strings."""
+    packed = [b"*%d\r\n" % len(parts)]
+    for part in parts:
+        packed.append(b"$%d\r\n%b\r\n" % (len(part), part))
+    return b"".join(packed)
+
+
+def parse(data: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:
+    """The reply that begins at ``at``, and where the next one begins; None where it is not complete yet."""
+    end = data.find(b"\r\n", at)
+    if end < 0:
+        return (Unreadable(bytes(data[at : at + 40])), len(data)) if len(data) - at > _LONGEST_LINE else None
+    kind, line = data[at : at + 1], bytes(data[at + 1 : end])
+    after = end + 2
+    if kind == b"$" or kind == b"=" or kind == b"!":
+        size = _number(line)
+        if size is None or size < -1:
+            return Unreadable(bytes(data[at : at + 40])), len(data)
+        if size == -1:
+            return None, after
+        if len(data) < after + size + 2:
+            return None
+        text = bytes(data[after : after + size])
+        return (Failed(text.decode("utf-8", "replace")) if kind == b"!" else text), after + size + 2
+    if kind == b"+" or kind == b"," or kind == b"(" or kind == b"#":
+        return line, after
+    if kind == b"-":
+        return Failed(line.decode("utf-8", "replace")), after
+    if kind == b":":
+        number = _number(line)
+        return (Unreadable(bytes(data[at : at + 40])) if number is None else number), after
+    if kind == b"_":
+        return None, after
+    if kind in (b"*", b"~", b"%", b">", b"|"):
+        return _several(data, kind, line, after)
+    return Unreadable(bytes(data[at : at + 40])), len(data)
+
+
+def _several(data: bytes | bytearray, kind: bytes | bytearray, line: bytes, at: int) -> tuple[Reply, int] | None:
+    count = _number(line)
+    if count is None or count < -1:
+        return Unreadable(line[:40]), len(data)
+    if count == -1:
+        return None, at
+    items: list[Reply] = []
+    for _ in range(2 * count if kind in (b"%", b"|") else count):
+        found = parse(data, at)
+        if found is None:
+            return None
+        items.append(found[0])
+        at = found[1]
+    if kind in (b">", b"|"):  # pushed out of turn, or attributes of what follows: the reply comes after it
+        return parse(data, at)
+    return items, at
+
+
+def _number(line: bytes) -> int | None:
+    try:
+        return int(line)
+    except ValueError:
+        return None

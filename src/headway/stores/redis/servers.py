@@ -1,0 +1,199 @@
+"""The connections of this process to the servers of one store, for threads; shared by all stores with the same settings."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+from typing import Final
+from weakref import WeakSet
+
+from headway.errors import StoreError, StoreUnavailable
+from headway.stores.breaker import Breaker
+from headway.stores.redis.resp import Reply, Unreadable
+from headway.stores.redis.settings import Node, Settings
+from headway.stores.redis.topology import Heard, Send
+from headway.stores.redis.wire import Wire
+
+__all__ = ["Server", "Servers"]
+
+_MOST_IDLE: Final = 64
+
+
+class Server:
+    """One server: its breaker and its idle connections."""
+
+    __slots__ = ("_idle", "breaker", "deadline", "node", "settings")
+
+    def __init__(self, settings: Settings, node: Node, deadline: float) -> None:
+        self.settings = settings
+        self.node = node
+        self.deadline = deadline
+        self.breaker = Breaker(f"Redis store {node}")
+        self._idle: list[Wire] = []
+
+    def start(self, data: bytes) -> tuple[Wire, float]:
+        """Send commands; the connection they went out on, and by when their replies have to be here.
+
+        Raises:
+            StoreError: they could not be sent.
+        """
+        self.breaker.enter()
+        until = time.monotonic() + self.deadline
+        wire = None
+        try:
+            wire = self._wire(until)
+            wire.send(data, until)
+        except OSError as error:
+            raise self.lost(wire, error) from error
+        except StoreError as error:
+            self.breaker.failed(error)
+            raise
+        return wire, until
+
+    def finish(self, wire: Wire, count: int, until: float) -> list[Reply]:
+        """Their replies.
+
+        Raises:
+            StoreUnavailable: they did not come in time; what became of the commands is not known.
+        """
+        try:
+            replies = wire.receive(count, until)
+        except OSError as error:
+            raise self.lost(wire, error) from error
+        except BaseException:
+            wire.close()
+            raise
+        if isinstance(replies[-1], Unreadable):
+            wire.close()
+        elif len(self._idle) < _MOST_IDLE:
+            self._idle.append(wire)
+        else:
+            wire.close()
+        return replies
+
+    def lost(self, wire: Wire | None, error: OSError) -> StoreUnavailable:
+        """Close the connection; what to tell the caller."""
+        if wire is not None:
+            wire.close()
+        what = f"no answer within {self.deadline:g} s" if isinstance(error, TimeoutError) else str(error)
+        problem = StoreUnavailable(f"Redis store {self.node}: {what}")
+        self.breaker.failed(problem)
+        return problem
+
+    def _wire(self, until: float) -> Wire:
+        while True:
+            try:
+                wire = self._idle.pop()
+            except IndexError:
+                return Wire(self.settings, self.node, until)
+            if not wire.stale():
+                return wire
+            wire.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+
+class Servers:
+    """All servers of one store.
+
+    Args:
+        settings: how to reach them.
+        deadline: seconds for a trip, connecting included.
+    """
+
+    def __init__(self, settings: Settings, deadline: float) -> None:
+        self.settings = settings
+        self.deadline = deadline
+        self._servers: dict[tuple[Node, bool], Server] = {}
+        self._lock = threading.Lock()
+        self._users = 0
+        _alive.add(self)
+
+    def server(self, node: Node, *, sentinel: bool = False) -> Server:
+        """The server at that place."""
+        server = self._servers.get((node, sentinel))
+        if server is None:
+            settings = self.settings.for_sentinels() if sentinel else self.settings
+            with self._lock:
+                server = self._servers.setdefault((node, sentinel), Server(settings, node, self.deadline))
+        return server
+
+    def exchange(self, sends: Sequence[Send]) -> list[Heard]:
+        """Send everything, to all servers at once, and read what each says."""
+        if len(sends) == 1:
+            send = sends[0]
+            server = self.server(send.node, sentinel=send.to_sentinel)
+            try:
+                wire, until = server.start(send.data)
+                return [server.finish(wire, send.count, until)[-1]]
+            except StoreError as error:
+                return [error]
+        return self._exchange(sends)
+
+    def _exchange(self, sends: Sequence[Send]) -> list[Heard]:
+        heard: list[Heard] = [None] * len(sends)
+        places: dict[Server, list[int]] = {}
+        for index, send in enumerate(sends):
+            places.setdefault(self.server(send.node, sentinel=send.to_sentinel), []).append(index)
+        started: list[tuple[Server, list[int], Wire, float]] = []
+        for server, indexes in places.items():
+            try:
+                wire, until = server.start(b"".join(sends[index].data for index in indexes))
+            except StoreError as error:
+                for index in indexes:
+                    heard[index] = error
+            else:
+                started.append((server, indexes, wire, until))
+        for server, indexes, wire, until in started:
+            try:
+                replies = iter(server.finish(wire, sum(sends[index].count for index in indexes), until))
+            except StoreError as error:
+                for index in indexes:
+                    heard[index] = error
+                continue
+            for index in indexes:
+                for _ in range(sends[index].count):
+                    heard[index] = next(replies)
+        return heard
+
+    def breakers(self) -> list[Breaker]:
+        """Of the servers that were ever asked."""
+        return [server.breaker for server in self._servers.values()]
+
+    def use(self) -> None:
+        """One more store works with these connections."""
+        with self._lock:
+            self._users += 1
+
+    def leave(self) -> None:
+        """One store less; the last one closes what is idle."""
+        with self._lock:
+            self._users -= 1
+            last = self._users <= 0
+        if last:
+            for server in list(self._servers.values()):
+                server.close()
+
+    def after_fork(self) -> None:
+        """In the child: close our copies of the parent's sockets, which leaves its connections as they are."""
+        self._lock = threading.Lock()
+        for server in self._servers.values():
+            server.close()
+            server.breaker.after_fork()
+
+
+_alive: WeakSet[Servers] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for servers in list(_alive):
+        servers.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

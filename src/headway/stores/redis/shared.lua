@@ -1,0 +1,383 @@
+-- Everything but plain GCRA, for advance.lua and change.lua. Numbers are doubles: each stays a whole number below 2^53.
+-- An instant is a pair: whole microseconds since 1970 and 0 to 999 nanoseconds (`w`, `e`), stored as one decimal number of
+-- nanoseconds. GCRA counts in microseconds and 1/d microseconds (`w`, `f`), where T is a whole number of 1/d microseconds.
+local floor, ceil, fmod, max, min, huge = math.floor, math.ceil, math.fmod, math.max, math.min, math.huge
+local sub, format, gmatch = string.sub, string.format, string.gmatch
+local pack = struct.pack
+
+local function instant(text)
+  return tonumber(sub(text, 1, -4)) or 0, tonumber(sub(text, -3))
+end
+
+local function said(w, e)
+  return format('%.0f%03.0f', w, e)
+end
+
+local function plus(w, e, pw, pe)
+  e = e + pe
+  if e >= 1000 then
+    return w + pw + 1, e - 1000
+  end
+  return w + pw, e
+end
+
+local function after(w, e, v, f) -- w:e > v:f
+  return w > v or (w == v and e > f)
+end
+
+local function up(w, e) -- whole microseconds, rounded up
+  return e > 0 and w + 1 or w
+end
+
+local function fields(text)
+  local found = {}
+  for field in gmatch(text, '[^:]+') do
+    found[#found + 1] = field
+  end
+  return found
+end
+
+local function share(a, b, c) -- floor(a * b / c) and the rest, for b <= c < 2^53
+  local product = a * b
+  if product < 9007199254740992 then
+    local rest = fmod(product, c)
+    return (product - rest) / c, rest
+  end
+  local bit = 1
+  while bit * 2 <= a do
+    bit = bit * 2
+  end
+  local whole, rest = 0, 0
+  while bit >= 1 do
+    whole = whole * 2
+    if rest >= c - rest then
+      rest, whole = rest - (c - rest), whole + 1
+    else
+      rest = rest + rest
+    end
+    if a >= bit then
+      a = a - bit
+      if rest >= c - b then
+        rest, whole = rest - (c - b), whole + 1
+      else
+        rest = rest + b
+      end
+    end
+    bit = bit / 2
+  end
+  return whole, rest
+end
+
+-- core.gcra and core.reserved: a TAT is "w"; or 24 bytes (w, f, d); or, with debt or open reservations,
+-- "r" w:f:d:debt w:debt f and for each reservation token:charged w:f:low w:f:expires.
+
+local function tat(s, d) -- w, f, debt w, debt f, reservations; another quota's fractions are rounded up
+  if #s < 20 then
+    return tonumber(s), 0, 0, 0, {}
+  end
+  if #s == 24 then
+    local w, f, other = struct.unpack('<ddd', s)
+    if other ~= d and f > 0 then
+      return w + 1, 0, 0, 0, {}
+    end
+    return w, f, 0, 0, {}
+  end
+  local found = fields(sub(s, 2))
+  local w, f, dw, df = tonumber(found[1]), tonumber(found[2]), tonumber(found[4]), tonumber(found[5])
+  local foreign = tonumber(found[3]) ~= d
+  if foreign then
+    w, f, dw, df = up(w, f), 0, up(dw, df), 0
+  end
+  local open = {}
+  for i = 6, #found, 6 do
+    local low = found[i + 3] == '-' and huge or tonumber(found[i + 3])
+    open[#open + 1] = {
+      token = found[i], cw = tonumber(found[i + 1]), cf = foreign and 0 or tonumber(found[i + 2]),
+      lw = low, lf = foreign and 0 or tonumber(found[i + 4]), expires = found[i + 5],
+    }
+  end
+  return w, f, dw, df, open
+end
+
+local function written(w, f, d, dw, df, open) -- core.gcra.Gcra._state: what to store, and until when
+  if #open == 0 and dw == 0 and df == 0 then
+    return f == 0 and w or pack('<ddd', w, f, d), up(w, f)
+  end
+  local parts, keep = {format('r%020.0f:%.0f:%.0f:%.0f:%.0f', w, f, d, dw, df)}, up(w, f)
+  for _, one in ipairs(open) do
+    local low = one.lw == huge and '-' or format('%.0f', one.lw)
+    parts[#parts + 1] = format('%s:%.0f:%.0f:%s:%.0f:%s', one.token, one.cw, one.cf, low, one.lf, one.expires)
+    keep = max(keep, up(instant(one.expires)))
+  end
+  return table.concat(parts, ':'), keep
+end
+
+local function owes(w, f, depth_w, depth_f, dw, df, d) -- core.gcra.Gcra._owed
+  w = w - now
+  local most = depth_w + SLACK
+  if after(w, f, most, depth_f) then
+    local hw, hf = depth_w + dw, depth_f + df
+    if hf >= d then
+      hw, hf = hw + 1, hf - d
+    end
+    if after(w, f, hw + SLACK, hf) then
+      return hw, hf, true
+    end
+  end
+  if w < 0 then
+    return 0, 0, false
+  end
+  return w, f, false
+end
+
+local function less(w, f, vw, vf, d) -- w:f - v:g
+  f = f - vf
+  if f < 0 then
+    return w - vw - 1, f + d
+  end
+  return w - vw, f
+end
+
+local function lowered(one, w, f) -- the lesser of what is known and w:f
+  if after(one.lw, one.lf, w, f) then
+    one.lw, one.lf = w, f
+  end
+end
+
+local function unexpired(open) -- core.reserved.unexpired
+  local kept = {}
+  for _, one in ipairs(open) do
+    local w, e = instant(one.expires)
+    if after(w, e, now, 0) then
+      kept[#kept + 1] = one
+    elseif #kept > 0 then
+      lowered(kept[#kept], one.lw, one.lf)
+    end
+  end
+  return kept
+end
+
+-- core.fixed_window and core.calendar_window: "end:used".
+
+local function aligned(at, pw, pe) -- the first multiple of the period after `at`
+  if pe == 0 then
+    return at - fmod(at, pw) + pw, 0
+  end
+  local p = pw * 1000 + pe
+  if p < 9e14 then
+    local past = fmod(at, p)
+    for _ = 1, 3 do
+      past = fmod(past * 10, p)
+    end
+    local rest = fmod(p - past, 1000)
+    return at + (p - past - rest) / 1000, rest
+  end
+  local k = max(0, floor(at / (pw + pe / 1000)) - 1)
+  while true do
+    local rest = fmod(k * pe, 1000)
+    local w = k * pw + (k * pe - rest) / 1000
+    if after(w, rest, at, 0) then
+      return w, rest
+    end
+    k = k + 1
+  end
+end
+
+local function window_end(at, mode, pw, pe, line, pos) -- nil: none of the boundaries in the line fits
+  if mode == 0 then
+    return aligned(at, pw, pe)
+  elseif mode == 1 then
+    return plus(at, 0, pw, pe)
+  end
+  local before, next_one = struct.unpack('<d', line, pos)
+  if at < before then
+    return nil
+  end
+  for i = pos + 8, #line, 8 do
+    next_one = struct.unpack('<d', line, i)
+    if at < next_one then
+      return next_one, 0
+    end
+  end
+  return nil
+end
+
+local function window(s, mode, pw, pe, line, pos) -- Windowed._open: end w, end e, used, capped; nil: no boundary fits
+  local w, e = window_end(now, mode, pw, pe, line, pos)
+  local v, f = window_end(now + SLACK, mode, pw, pe, line, pos)
+  if not w or not v then
+    return nil
+  end
+  if not s then
+    return w, e, 0, false
+  end
+  local found = fields(s)
+  local sw, se = instant(found[1])
+  if not after(sw, se, now, 0) then
+    return w, e, 0, false
+  end
+  local used = tonumber(found[2])
+  if after(sw, se, w, e) and after(sw, se, v, f) then
+    return w, e, used, true
+  end
+  if mode ~= 1 and after(w, e, sw, se) then
+    return w, e, used, false
+  end
+  return sw, se, used, false
+end
+
+-- core.sliding_window: "end:period:current:previous", the period in nanoseconds.
+
+local function counters(s, pw, pe) -- SlidingWindow._seen: end w, end e, current, previous, capped
+  local w, e = aligned(now, pw, pe)
+  if not s then
+    return w, e, 0, 0, false
+  end
+  local found = fields(s)
+  local sw, se = instant(found[1])
+  local qw, qe = instant(found[2])
+  local lw, le = plus(sw, se, qw, qe)
+  if not after(lw, le, now, 0) then
+    return w, e, 0, 0, false
+  end
+  local current, previous = tonumber(found[3]), tonumber(found[4])
+  local vw, ve = aligned(now + SLACK, pw, pe)
+  if after(sw, se, vw, ve) then
+    return w, e, current + previous, 0, true
+  end
+  local ahead = after(sw, se, now, 0)
+  if qw ~= pw or qe ~= pe then
+    return w, e, ahead and current + previous or current, 0, false
+  end
+  if ahead then
+    return sw, se, current, previous, false
+  end
+  return w, e, 0, current, false
+end
+
+local function counted(w, e, pw, pe, current, previous)
+  local lw, le = plus(w, e, pw, pe)
+  return format('%s:%s:%.0f:%.0f', said(w, e), said(pw, pe), current, previous), up(lw, le)
+end
+
+-- core.sliding_log: "instant:units:…", oldest first; the log is a list of {w, e, units}.
+
+local function live_log(s, pw, pe) -- SlidingLog._live, units in all, capped
+  local found = s and fields(s) or {}
+  local log, used, capped = {}, 0, false
+  for i = 1, #found, 2 do
+    local w, e = instant(found[i])
+    local gone_w, gone_e = plus(w, e, pw, pe)
+    if after(gone_w, gone_e, now, 0) then
+      local units = tonumber(found[i + 1])
+      log[#log + 1] = {w, e, units}
+      used = used + units
+    end
+  end
+  if #log > 0 and after(log[#log][1], log[#log][2], now + SLACK, 0) then
+    capped = true
+    local honest, here = {}, 0
+    for _, one in ipairs(log) do
+      if after(one[1], one[2], now + SLACK, 0) or (one[1] == now and one[2] == 0) then
+        here = here + one[3]
+      else
+        honest[#honest + 1] = one
+      end
+    end
+    honest[#honest + 1] = {now, 0, here}
+    table.sort(honest, function(a, b) return after(b[1], b[2], a[1], a[2]) end)
+    log = honest
+  end
+  return log, used, capped
+end
+
+local function logged(log, pw, pe)
+  if #log == 0 then
+    return nil, 0
+  end
+  local parts = {}
+  for i, one in ipairs(log) do
+    parts[i] = format('%s:%.0f', said(one[1], one[2]), one[3])
+  end
+  local last = log[#log]
+  return table.concat(parts, ':'), up(plus(last[1], last[2], pw, pe))
+end
+
+local function arrive(log, units) -- core.sliding_log._with
+  local last = log[#log]
+  if last and not after(now, 0, last[1], last[2]) then
+    last[3] = last[3] + units
+  else
+    log[#log + 1] = {now, 0, units}
+  end
+end
+
+-- core.concurrency: "expires:token:units:…", in the order of expiry; a lease is {w, e, token, units}.
+
+local function by_expiry(a, b)
+  if a[1] ~= b[1] or a[2] ~= b[2] then
+    return after(b[1], b[2], a[1], a[2])
+  end
+  if a[3] ~= b[3] then
+    return #a[3] < #b[3] or (#a[3] == #b[3] and a[3] < b[3])
+  end
+  return a[4] < b[4]
+end
+
+local function live_leases(s, pw, pe) -- Concurrency._live, units held, capped
+  local found = s and fields(s) or {}
+  local leases, held = {}, 0
+  for i = 1, #found, 3 do
+    local w, e = instant(found[i])
+    if after(w, e, now, 0) then
+      leases[#leases + 1] = {w, e, found[i + 1], tonumber(found[i + 2])}
+      held = held + leases[#leases][4]
+    end
+  end
+  local vw, ve = plus(now + SLACK, 0, pw, pe)
+  local last = leases[#leases]
+  if not last or not after(last[1], last[2], vw, ve) then
+    return leases, held, false
+  end
+  for _, one in ipairs(leases) do
+    if after(one[1], one[2], vw, ve) then
+      one[1], one[2] = plus(now, 0, pw, pe)
+    end
+  end
+  table.sort(leases, by_expiry)
+  return leases, held, true
+end
+
+local function leased(leases)
+  if #leases == 0 then
+    return nil, 0
+  end
+  local parts = {}
+  for i, one in ipairs(leases) do
+    parts[i] = format('%s:%s:%.0f', said(one[1], one[2]), one[3], one[4])
+  end
+  local last = leases[#leases]
+  return table.concat(parts, ':'), up(last[1], last[2])
+end
+
+-- core.growing_wait: "made:latest".
+
+local function attempts(s, forgiven_w, forgiven_e) -- GrowingWait._seen: made, latest w, latest e, capped
+  if not s then
+    return 0, now, 0, false
+  end
+  local found = fields(s)
+  local w, e = instant(found[2])
+  local gone_w, gone_e = plus(w, e, forgiven_w, forgiven_e)
+  if not after(gone_w, gone_e, now, 0) then
+    return 0, now, 0, false
+  end
+  if after(w, e, now + SLACK, 0) then
+    return tonumber(found[1]), now, 0, true
+  end
+  return tonumber(found[1]), w, e, false
+end
+
+local function attempted(made, w, e, forgiven_w, forgiven_e)
+  return format('%.0f:%s', made, said(w, e)), up(plus(w, e, forgiven_w, forgiven_e))
+end

@@ -1,0 +1,127 @@
+"""``RedisStore``: state in Redis or Valkey, for threads. Its twin is ``AsyncRedisStore``."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TypeVar
+
+from headway.core.change import Change
+from headway.core.charge import Charge
+from headway.core.limit import Limit
+from headway.errors import StoreError
+from headway.stores.base import Answer
+from headway.stores.clock import Clock
+from headway.stores.redis import deciding
+from headway.stores.redis.base import BaseRedisStore
+from headway.stores.redis.deciding import Bill
+from headway.stores.redis.keys import stored_key
+from headway.stores.redis.servers import Servers
+from headway.stores.redis.topology import Flow
+
+__all__ = ["RedisStore"]
+
+T = TypeVar("T")
+
+
+class RedisStore(BaseRedisStore):
+    """One Redis or Valkey server, a Sentinel service, or a cluster.
+
+    Args:
+        where: a URL (see ``settings.ACCEPTED``), or a redis-py or valkey-py client of any kind, whose settings are used.
+        deadline: seconds that a call takes at most, connecting included; also ``?deadline=100ms`` in the URL.
+        refusal_cache: seconds that a refusal is remembered in this process at most; 0: never; also in the URL.
+        share: of every limit that ``on_store_failure = local`` grants in this process while the store is away: 1/N for
+            N processes; also in the URL.
+        clock: for tests only: ns since 1970, to decide by instead of the server's clock.
+
+    Raises:
+        ConfigError: a URL or an option that cannot be right.
+    """
+
+    def __init__(
+        self,
+        where: object,
+        *,
+        deadline: float | None = None,
+        refusal_cache: float | None = None,
+        share: Fraction | float | str | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        super().__init__(where, deadline=deadline, refusal_cache=refusal_cache, share=share, clock=clock)
+        self._servers = _shared(self)
+        self._leave = weakref.finalize(self, self._servers.leave)
+
+    def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
+        """See ``Store.advance``."""
+        known = self._remembered(charges, commit)
+        if known is not None:
+            return known
+        sent = self._known.stamp()
+        flow = deciding.decide(self._topology, (Bill(charges, commit),), self._now, self._clock is not None)
+        (decided,) = self._drive(flow)
+        if isinstance(decided, StoreError):
+            raise decided
+        if commit:
+            self._learn(sent, charges, decided)
+        return decided.answer
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+        self._known.forget([stored_key(change.charge) for change in changes])
+        (result,) = self._drive(deciding.change(self._topology, [changes], self._now, self._clock is not None))
+        if isinstance(result, StoreError):
+            raise result
+        return result
+
+    def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
+        self._known.clear()
+        flow = deciding.requota(self._topology, namespace, old, new, self._now, self._clock is not None)
+        return self._drive(flow)
+
+    def clear(self, namespace: str, limit: Limit) -> int:
+        """See ``Store.clear``. Walks through all keys of the server."""
+        self._known.clear()
+        return self._drive(deciding.clear(self._topology, namespace, limit))
+
+    def clears_after(self, charge: Charge) -> tuple[int, int]:
+        """See ``Store.clears_after``."""
+        return self._drive(deciding.clears_after(self._topology, charge, self._now, self._clock is not None))
+
+    def reset(self, charges: Sequence[Charge]) -> None:
+        """See ``Store.reset``."""
+        keys = [stored_key(charge) for charge in charges]
+        self._known.forget(keys)
+        self._drive(deciding.reset(self._topology, keys))
+
+    def close(self) -> None:
+        """Close the connections, if no other store works with them. A later decision opens new ones."""
+        self._leave()
+
+    def _drive(self, flow: Flow[T]) -> T:
+        exchange = self._servers.exchange
+        try:
+            sends = next(flow)
+            while True:
+                sends = flow.send(exchange(sends))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+
+_lock = threading.Lock()
+_all: weakref.WeakValueDictionary[object, Servers] = weakref.WeakValueDictionary()
+
+
+def _shared(store: RedisStore) -> Servers:
+    """The connections for these settings: one set for all stores of the process that have the same."""
+    place = (store.settings, store.deadline)
+    with _lock:
+        servers = _all.get(place)
+        if servers is None:
+            servers = _all[place] = Servers(store.settings, store.deadline)
+        servers.use()
+    return servers

@@ -1,0 +1,141 @@
+"""Which server to ask: one, the master that Sentinels name, or the node of a cluster that holds a slot.
+
+Written as flows: a generator yields the commands it needs and is sent their replies, so the same lines serve threads and
+asyncio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from headway.errors import StoreError, StoreUnavailable
+from headway.stores.redis.resp import Failed, Reply, Unreadable, command
+from headway.stores.redis.settings import Node, Settings
+
+__all__ = ["Flow", "Heard", "Send", "Topology"]
+
+_Result = TypeVar("_Result")
+
+SLOTS: Final = 16384
+_ASK_AGAIN_S: Final = 0.25
+"""How long an answer about who is master, or which node has what, is not asked for again, however wrong it looks."""
+
+
+class Send(NamedTuple):
+    """Commands for one server.
+
+    Attributes:
+        node: the server.
+        data: the packed commands.
+        count: how many they are; the last one's reply is the answer.
+        to_sentinel: log in as to a Sentinel.
+    """
+
+    node: Node
+    data: bytes
+    count: int = 1
+    to_sentinel: bool = False
+
+
+Heard: TypeAlias = "Reply | StoreError"
+"""A reply, or why there is none."""
+
+Flow: TypeAlias = "Generator[list[Send], list[Heard], _Result]"
+
+
+class Topology:
+    """Knows, and learns, where things are.
+
+    Args:
+        settings: the mode and the first nodes.
+        ticks: seconds that never go back.
+    """
+
+    def __init__(self, settings: Settings, ticks: Callable[[], float]) -> None:
+        self.settings = settings
+        self.clustered = settings.mode == "cluster"
+        self._ticks = ticks
+        self._only = settings.nodes[0] if settings.mode == "single" else None
+        self._master: Node | None = None
+        self._slots: list[Node | None] = []
+        self._doubtful = False
+        self._asked = float("-inf")
+
+    def where(self, slot: int | None) -> Flow[Node]:
+        """The server that holds a slot (None: all keys).
+
+        Raises:
+            StoreError: nobody could say.
+        """
+        if self._only is not None:
+            return self._only
+        if slot is None:
+            if self._master is None or (self._doubtful and self._ticks() - self._asked >= _ASK_AGAIN_S):
+                yield from self._ask_sentinels()
+            assert self._master is not None  # noqa: S101  # else _ask_sentinels has raised
+            return self._master
+        if not self._slots or (self._doubtful and self._ticks() - self._asked >= _ASK_AGAIN_S):
+            yield from self._ask_cluster()
+        node = self._slots[slot]
+        if node is None:
+            self._doubtful = True
+            raise StoreUnavailable(f"Redis store {self.settings}: no node serves slot {slot}")
+        return node
+
+    def masters(self) -> Flow[tuple[Node, ...]]:
+        """All servers that hold keys."""
+        if not self.clustered:
+            return ((yield from self.where(None)),)
+        if not self._slots or self._doubtful:
+            yield from self._ask_cluster()
+        return tuple(dict.fromkeys(node for node in self._slots if node is not None))
+
+    def doubt(self) -> None:
+        """A server failed or says it is not the one: ask again before long."""
+        self._doubtful = True
+
+    def moved(self, slot: int, node: Node) -> None:
+        """A server says that another one holds the slot."""
+        if self._slots:
+            self._slots[slot] = node
+        self._doubtful = True
+
+    def _ask_sentinels(self) -> Flow[None]:
+        ask = command(b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", self.settings.service.encode())
+        self._asked = self._ticks()
+        said = ""
+        for node in self.settings.nodes:
+            (heard,) = yield [Send(node, ask, to_sentinel=True)]
+            if isinstance(heard, list) and len(heard) == 2 and isinstance(heard[0], bytes):
+                self._master = Node(heard[0].decode(), int(heard[1]))  # type: ignore[arg-type]  # a decimal number
+                self._doubtful = False
+                return
+            said = f"{node} does not know {self.settings.service!r}" if heard is None else _said(heard)
+        if self._master is None:
+            raise StoreUnavailable(f"Redis store {self.settings}: no Sentinel names a master ({said})")
+
+    def _ask_cluster(self) -> Flow[None]:
+        ask = command(b"CLUSTER", b"SLOTS")
+        self._asked = self._ticks()
+        known = [node for node in dict.fromkeys(self._slots) if node is not None]
+        said = ""
+        for node in dict.fromkeys([*known, *self.settings.nodes]):
+            (heard,) = yield [Send(node, ask)]
+            if isinstance(heard, list) and heard:
+                slots: list[Node | None] = [None] * SLOTS
+                for first, last, master, *_ in heard:  # type: ignore[misc,union-attr]  # CLUSTER SLOTS' shape
+                    host = master[0].decode() if master[0] else node.host  # type: ignore[index,union-attr]
+                    place = Node(node.host if host == "?" else host, master[1])  # type: ignore[index,arg-type]
+                    slots[first : last + 1] = [place] * (last + 1 - first)  # type: ignore[misc,operator]
+                self._slots, self._doubtful = slots, False
+                return
+            said = "it has no slots" if isinstance(heard, list) else _said(heard)
+        if not self._slots:
+            raise StoreUnavailable(f"Redis store {self.settings}: no node tells the cluster's slots ({said})")
+
+
+def _said(heard: Heard) -> str:
+    if isinstance(heard, Failed):
+        return heard.text
+    return repr(heard.head) if isinstance(heard, Unreadable) else str(heard)

@@ -1,0 +1,26 @@
+"""The public conformance suite on every kind of server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from headway.stores.base import Store
+from headway.stores.redis import RedisStore
+from headway.testing import StoreConformance
+from servers import Server
+
+
+class TestRedisStore(StoreConformance):
+    """The synchronous store keeps the contract, between processes too."""
+
+    shared = True
+    grid_ns = 1000
+
+    @pytest.fixture(autouse=True)
+    def place(self, server: Server) -> None:
+        self.url = server.url
+
+    def open_store(self, clock: Callable[[], int] | None) -> Store:
+        return RedisStore(self.url, clock=clock, deadline=5)
