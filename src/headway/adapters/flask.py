@@ -167,7 +167,10 @@ def _answer(refused: RateLimited) -> Response:
     ledger: Ledger = request.environ.setdefault(LEDGER, Ledger())
     drive(ledger.raised(refused))
     answer = ledger.answer(facts_of(request.environ))
-    return Response(answer.body, answer.status, list(answer.headers))
+    response = Response(answer.body, answer.status)
+    response.headers.clear()
+    response.headers.extend(answer.headers)  # with the length of what HEAD does not get
+    return response
 
 
 def _settle_at_the_end(response: Response, ledger: Ledger) -> None:

@@ -19,6 +19,7 @@ from headway.core.outcome import Never
 from headway.core.verdict import Verdict
 from headway.errors import ConfigError, StoreError
 from headway.limiter.async_limiter import AsyncLimiter
+from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.limiter.plan import Cost, check_cost
 from headway.policy.request import RequestFacts
@@ -142,13 +143,16 @@ class Guard:
         """The route, its parameters or the query may decide: the adapter finds them before it asks."""
         return self.attributes.needs_route or (self._probes is not None and self._probes.needs_route)
 
-    def ask(self, request: Any, facts: RequestFacts, ledger: Ledger) -> Asking[Verdict | None]:
+    def ask(
+        self, request: Any, facts: RequestFacts, ledger: Ledger, *, cost: Cost | None = None
+    ) -> Asking[Verdict | None]:
         """Decide about a request: the verdict that refuses it, or None where it may go on.
 
         Args:
             request: the framework's own.
             facts: the same request; ``path`` is the one within the application.
             ledger: the request's.
+            cost: instead of the option's.
 
         Raises:
             AttributeMissing: see ``Attributes.read``. And what ``Limiter.hit`` raises.
@@ -166,13 +170,13 @@ class Guard:
         if identity.refused:
             yield from ledger.take_back()
             return ledger.refuse(_unidentified(identity.refused), self)
-        cost = self.cost
-        units: Cost = (yield cost(request)) if callable(cost) else cost
+        if cost is None:
+            cost = (yield self.cost(request)) if callable(self.cost) else self.cost
         if self._reserves:
-            reservation = yield limiter.reserve(identity.attributes, cost=units, ttl=self.reserve_for)
+            reservation = yield limiter.reserve(identity.attributes, cost=cost, ttl=self.reserve_for)
             entry = Entry(self, limiter, reservation.decision, reservation, reservation.allowed)
         else:
-            decision = yield limiter.hit(identity.attributes, cost=units)
+            decision = yield limiter.hit(identity.attributes, cost=cost)
             entry = Entry(self, limiter, decision, None, self._holds and decision.allowed)
         if not entry.decision.allowed:
             yield from ledger.take_back()
@@ -183,6 +187,11 @@ class Guard:
         if self._queues:
             yield from self._queue(entry)
         return None
+
+    @staticmethod
+    def skipped() -> Decision:
+        """The decision about what nobody is asked about: admitted, without a limit."""
+        return Decision.of(Verdict((), (), True, time.time_ns()))
 
     def give_back(self, entry: Entry) -> Asking[None]:
         """Undo a charge, as far as leaves the limits as if it had not been made; a store that is away is only noted."""
