@@ -101,9 +101,10 @@ def test_the_built_in_policies_have_no_problem() -> None:
 
 
 def test_an_unknown_policy_names_the_known_ones() -> None:
-    """Asking for a policy that is not there says which are."""
-    with pytest.raises(UnknownName, match="no policy is named 'code'; known: codes"):
-        policies(limit('name = "a"\nquota = "1/s"')).policy("code")
+    """Asking for a policy that is not there says which are; case counts."""
+    for name in ("code", "CODES"):
+        with pytest.raises(UnknownName, match=f"no policy is named '{name}'; known: codes"):
+            policies(limit('name = "a"\nquota = "1/s"')).policy(name)
 
 
 PROBLEMS = {

@@ -121,3 +121,12 @@ def test_a_key_that_cannot_be_right_is_said(home: Path) -> None:
     (home / "a.db.key").mkdir()
     with pytest.raises(ConfigError, match=r"a\.db\.key: Is a directory; .* HEADWAY_SECRET_KEY"):
         secret_key(store, SECRET)
+
+
+def test_who_comes_second_takes_the_first_one_s_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that another process made between the look and the making is left as it is."""
+    store = SqliteStore(home / "a.db")
+    key = secret_key(store, SECRET)
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert secret_key(store, SECRET) == key
+    assert sorted(path.name for path in home.glob("a.db.key*")) == ["a.db.key"]
