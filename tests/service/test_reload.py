@@ -170,18 +170,21 @@ def test_no_request_is_lost_while_the_policies_change(tmp_path: Path) -> None:
     with serving(tmp_path, ONE) as service:
         said = Said(service)
         statuses: set[int] = set()
-        done = threading.Event()
+        done, answered = threading.Event(), threading.Event()
 
         def ask() -> None:
             with httpx.Client(base_url=service.url, timeout=DEADLINE_S, trust_env=False) as client:
                 while not done.is_set():
                     body = [{"policy": "codes", "attributes": {"phone": "1"}}] * 10
                     statuses.update(item["status"] for item in client.post("/v1/check", json=body).json())
+                    answered.set()
 
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:
             thread.start()
         for count in range(3, 13):
+            answered.clear()
+            assert answered.wait(DEADLINE_S)
             write(tmp_path, ONE.replace("2 per", f"{count} per"))
             said.after_hangup("changed codes")
         done.set()
