@@ -20,7 +20,7 @@ from headway.presentation.facts import advertised_quota, retry_after_seconds
 from headway.presentation.fields import expose, fields
 from headway.presentation.partition import partition_key
 
-from .verdicts import NOW, one_refusal
+from .verdicts import NOW, one_refusal, random_verdicts
 
 REPORTS = Path(__file__).parents[1] / "data" / "field_reports.jsonl"
 MINUTELY = Limit("permin", "50 per minute", by="account")
@@ -308,3 +308,19 @@ def test_the_reset_is_on_the_deciding_clock() -> None:
         for shift in (0, 1, SECOND - 1, SECOND, SECOND + 1)
     ]
     assert [after - before for before, after in pairwise(moments)] == [1, 0, 0, 1]
+
+
+def test_the_short_way_says_what_the_long_way_says() -> None:
+    """The default dialect's fields, made from prepared parts, are those of the general way, verdict by verdict."""
+    for verdict in random_verdicts(7, 2_000):
+        for _ in range(2):  # the first makes the parts, the second uses them
+            assert fields(verdict) == fields(verdict, ("draft11",))
+
+
+def test_prepared_parts_belong_to_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are never those of other limits, though many more come by than are kept, and memory is used again."""
+    monkeypatch.setattr("headway.presentation.fields._MOST_READY", 3)
+    for number in range(50):
+        limit = Limit(f"limit-{number}", f"{number + 1} per minute")
+        verdict = Verdict((limit,), (Admitted(number, SECOND, SECOND),), True, NOW, None, (1,))
+        assert dict(fields(verdict))["RateLimit"] == f'"limit-{number}";r={number};t=1'

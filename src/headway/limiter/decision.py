@@ -86,6 +86,8 @@ class Decision:
             now, costs, _, states = self._details()
             if isinstance(states, Answer):
                 outcomes = states.outcomes
+            elif self.allowed:  # what settle says of it, without what it would write
+                outcomes = tuple([r.decide(s, now, c)[1] for r, s, c in zip(plan.rules, states, costs, strict=True)])
             else:
                 outcomes = settle(plan.rules, states, costs, now, shadows=plan.shadows).outcomes
             self._verdict = Verdict(plan.limits, outcomes, self.allowed, now, None, tuple(costs))

@@ -55,6 +55,11 @@ class Advertised(NamedTuple):
     concurrent: bool = False
 
     @property
+    def may_be_capped(self) -> bool:
+        """The window is so long that ``offered`` may be less than ``remaining``."""
+        return not self.concurrent and self.window * _SECOND >= DAY
+
+    @property
     def offered(self) -> int:
         """``remaining``, capped where remaining ÷ replenish would invite a day's quota to be spent in under a minute.
 
@@ -62,7 +67,7 @@ class Advertised(NamedTuple):
         60 units, so what small quotas show is always exact.
         """
         remaining = self.remaining or 0
-        if self.replenish is None or self.concurrent or self.window * _SECOND < DAY:
+        if self.replenish is None or not self.may_be_capped:
             return remaining
         return min(remaining, max(_SMALL, self.quota * self.replenish // _SLOWEST_SPEND))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from headway.core.limit import Limit
 from headway.core.verdict import Verdict
 from headway.presentation.dialect import Dialect, check_dialects
 from headway.presentation.facts import Advertised, advertise, retry_after_seconds
@@ -21,6 +22,10 @@ Fields = tuple[tuple[str, str], ...]
 _DRAFT11: Final = Dialect.DRAFT11
 _DRAFT12: Final = Dialect.DRAFT12_PREVIEW
 DEFAULT_DIALECTS: Final = (_DRAFT11,)
+_MOST_READY: Final = 1024
+_Ready = tuple[tuple[Limit, ...], str, tuple[tuple[int, str, Advertised | None], ...]]
+_READY: Final[dict[int, _Ready]] = {}
+"""By the identity of a tuple of limits, which it keeps alive: most answers of a program are about the same few tuples."""
 _DELTAS: Final = (Dialect.DRAFT6, Dialect.X_RATELIMIT_DELTA)
 _EXPOSE: Final = "Access-Control-Expose-Headers"
 
@@ -51,13 +56,15 @@ def fields(
     """
     if verdict.allowed and verdict.degraded is not None:
         return ()
-    chosen = dialects if dialects is DEFAULT_DIALECTS else check_dialects(dialects)
     found: dict[str, str] = {}
-    lines = advertise(verdict, partition_keys)
-    if lines:
-        if _DRAFT11 in chosen or _DRAFT12 in chosen:
-            _write_lists(found, lines, chosen)
-        if chosen is not DEFAULT_DIALECTS:
+    if dialects is DEFAULT_DIALECTS and not partition_keys:
+        _write_draft11(found, verdict)
+    else:
+        chosen = check_dialects(dialects)
+        lines = advertise(verdict, partition_keys)
+        if lines:
+            if _DRAFT11 in chosen or _DRAFT12 in chosen:
+                _write_lists(found, lines, chosen)
             _write_older(found, verdict, lines, chosen)
     wait = retry_after_seconds(verdict)
     if wait is not None:
@@ -88,6 +95,45 @@ def _one(verdict: Verdict, lines: Sequence[Advertised]) -> Advertised | None:
         return next((line for line in lines if line.name == name), None)
     known = [line for line in lines if line.remaining is not None]
     return min(known, key=lambda line: (line.remaining, line.name), default=None)
+
+
+def _write_draft11(found: dict[str, str], verdict: Verdict) -> None:
+    """What ``_write_lists`` writes of draft -11 alone, from parts that are made once for a tuple of limits."""
+    limits, outcomes = verdict.limits, verdict.outcomes
+    ready = _READY.get(id(limits))
+    if ready is None or ready[0] is not limits:
+        if len(_READY) >= _MOST_READY:
+            _READY.clear()
+        ready = _READY[id(limits)] = _made_ready(limits)
+    _, policy, parts = ready
+    if not parts:
+        return
+    found["RateLimit-Policy"] = policy
+    items = []
+    for index, begun, line in parts:
+        outcome = outcomes[index]
+        if outcome is None:
+            continue
+        replenish = seconds_up(outcome.replenish_after) or None
+        if line is not None:
+            items.append(_item(line._replace(remaining=outcome.remaining, replenish=replenish), True, False))
+        elif replenish is None:
+            items.append(f"{begun}{outcome.remaining}")
+        else:
+            items.append(f"{begun}{outcome.remaining};t={replenish}")
+    if items:
+        found["RateLimit"] = ", ".join(items)
+
+
+def _made_ready(limits: tuple[Limit, ...]) -> _Ready:
+    """The parts that do not depend on a verdict; a limit whose ``r`` may be capped keeps its line."""
+    lines = advertise(Verdict(limits, (None,) * len(limits), True, 0))
+    shown = (index for index, limit in enumerate(limits) if not limit.shadow)
+    parts = tuple(
+        (index, f'"{line.name}";r=', line if line.may_be_capped else None)
+        for index, line in zip(shown, lines, strict=True)
+    )
+    return limits, ", ".join([_policy(line) for line in lines]), parts
 
 
 def _write_lists(found: dict[str, str], lines: Sequence[Advertised], chosen: Sequence[Dialect]) -> None:
