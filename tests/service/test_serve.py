@@ -159,7 +159,7 @@ def test_a_connection_that_was_idle_may_bring_one_more_request(tmp_path: Path) -
             assert service.client.get("/healthz").headers["connection"] == "close"
             assert service.process.wait(DEADLINE_S) == 0
             return
-    pytest.skip("needs a machine that wakes a sleeper within 70 ms")
+    pytest.skip("this machine is too busy to wake a sleeper within 70 ms")
 
 
 def _until_nobody_listens(host: str, port: int) -> None:

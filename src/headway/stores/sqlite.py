@@ -72,6 +72,8 @@ class SqliteStore:
 
     def __init__(self, path: str | os.PathLike[str], *, clock: Clock = wall_clock) -> None:
         self.path = Path(path).absolute()
+        if self.path.name == ":memory:":
+            raise StoreUnusable("SQLite store ':memory:': is no file that processes could share; use memory://")
         self.clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None

@@ -34,7 +34,10 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
         return MemoryStore()
     from urllib.parse import unquote, urlsplit  # slow to import; a memory store does without
 
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"store URL {url!r} is no URL ({error}); expected {_ACCEPTED}") from error
     if parts.query or parts.fragment:
         raise ConfigError(f"store URL {url!r} has a query or a fragment, which mean nothing here; expected {_ACCEPTED}")
     match parts.scheme:
