@@ -433,15 +433,20 @@ def test_forked_children_share_the_budget_and_survive_their_parents_closing(path
     pid = os.fork()
     if pid == 0:
         os._exit(work())
-    os.read(to_parent, 1)
-    store.close()
-    os.write(from_parent, b"1")
-    os.read(to_parent, 1)
-    newcomer = SqliteStore(path)
-    assert admitted(newcomer, 100) == 100 - 1 - 60
-    os.write(from_parent, b"2")
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 60
-    newcomer.close()
+    try:
+        os.read(to_parent, 1)
+        store.close()
+        os.write(from_parent, b"1")
+        os.read(to_parent, 1)
+        newcomer = SqliteStore(path)
+        assert admitted(newcomer, 100) == 100 - 1 - 60
+        newcomer.close()
+    finally:
+        os.write(from_parent, b"22")  # whatever failed here, the child ends
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        for end in (to_parent, from_child, to_child, from_parent):
+            os.close(end)
+    assert code == 60
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
