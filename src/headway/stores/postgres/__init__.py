@@ -1,0 +1,1 @@
+"""State in PostgreSQL, through psycopg 3: one function call a decision."""
