@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_async_store", "open_store"]
 
-_ACCEPTED = "memory://, sqlite:///relative/file.db or sqlite:////absolute/file.db"
+_ACCEPTED = "memory://, sqlite:///relative/file.db, sqlite:////absolute/file.db or postgresql://user@host/database"
 
 
 def open_store(url: str, *, base: Path | None = None) -> Store:
@@ -47,6 +47,12 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
             return MemoryStore()
         case "sqlite":
             return _open_sqlite(url, parts.netloc, unquote(parts.path), base)
+        case "postgresql" | "postgres":
+            try:
+                from headway.stores.postgres.sync import PostgresStore
+            except ImportError as error:
+                raise ConfigError(_missing("postgres", url)) from error
+            return PostgresStore(url)
         case _:
             raise ConfigError(f"store URL {url!r} names no store known here; expected {_ACCEPTED}")
 
@@ -58,6 +64,12 @@ def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = Non
         ConfigError: a URL that names no store, with what is accepted.
         StoreUnusable: a store that cannot serve.
     """
+    if isinstance(store, str) and store.split(":", 1)[0] in ("postgresql", "postgres"):
+        try:
+            from headway.stores.postgres.aio import AsyncPostgresStore
+        except ImportError as error:
+            raise ConfigError(_missing("postgres", store)) from error
+        return AsyncPostgresStore(store)
     opened = open_store(store, base=base) if isinstance(store, str) else store
     if isinstance(opened, MemoryStore):
         return ImmediateStore(opened)
@@ -84,3 +96,7 @@ def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
             f"store URL {url!r} names no file; expected sqlite:///relative/file.db or sqlite:////absolute/file.db"
         )
     return SqliteStore((base or Path.cwd()) / path[1:])
+
+
+def _missing(extra: str, url: str) -> str:
+    return f"store URL {url.split('@')[-1]!r} needs an extra that is not installed: pip install headway[{extra}]"
