@@ -42,7 +42,7 @@ class Concurrency:
         waits = self._waits(live, now, remaining)
         if cost > self.burst:
             return kept, Never(self.burst, remaining, *waits)
-        return kept, Refused(remaining, self._wait_for(live, now, cost - remaining), *waits, at_most=True)
+        return kept, Refused(remaining, self._wait_for(live, now, held + cost - self.burst), *waits, at_most=True)
 
     def give_back(self, state: Leases | None, now: int, units: int, receipt: Receipt) -> Leases | None:
         """End the lease, or make it smaller; see ``Rule.give_back``. Without a token: the oldest equal one of its age."""
@@ -70,12 +70,12 @@ class Concurrency:
 
     def clears_after(self, state: Leases | None, now: int, units: int) -> int:
         """See ``Rule.clears_after``; an upper bound, as every wait here."""
-        live, _ = self._live(state, now)
-        units -= max(0, self.burst - sum(held for _, _, held in live))
         if units <= 0:
             return 0
-        rounds, rest = divmod(units - 1, self.burst)
-        return self._wait_for(live, now, rest + 1) + rounds * self.ttl
+        live, _ = self._live(state, now)
+        rounds, place = divmod(units - 1, self.burst)  # the units of a round are held until the next one
+        excess = sum(held for _, _, held in live) + place + 1 - self.burst
+        return (self._wait_for(live, now, excess) if excess > 0 else 0) + rounds * self.ttl
 
     def expires_at(self, state: Leases) -> int:
         """When the last lease expires."""
@@ -98,8 +98,8 @@ class Concurrency:
         return sorted((at if at <= longest else now + self.ttl, token, units) for at, token, units in live), True
 
     def _wait_for(self, live: list[_Triple], now: int, excess: int) -> int:
-        """Ns until ``excess`` units have expired (all of them, if fewer are held)."""
-        expires = now + 1
+        """Ns until ``excess`` units, at least 1 and no more than are held, have expired."""
+        expires = now
         for expires, _, units in live:  # noqa: B007  # the loop looks for the lease that frees enough
             excess -= units
             if excess <= 0:
