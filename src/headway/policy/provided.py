@@ -30,11 +30,10 @@ _ON_ERROR: Final = ("last", "default", "raise")
 
 
 class _Known(NamedTuple):
-    """What was said of one key: the limit it leads to, when to ask again (monotonic ns), whether anything was ever said."""
+    """What was last said of one key, or stands in for it: the limit it leads to, and when to ask again (monotonic ns)."""
 
     limit: Limit | None
     until: int
-    said: bool
 
 
 class _Failed(NamedTuple):
@@ -189,7 +188,7 @@ class ProvidedLimit:
             if error is not None:
                 return self._failed(key, error, now)
             self._away = False
-            self._remember(key, _Known(limit, now + self._cache_ns, True))
+            self._remember(key, _Known(limit, now + self._cache_ns))
         return limit
 
     def _read(self, answer: object) -> Limit | None:
@@ -216,9 +215,8 @@ class ProvidedLimit:
         if self._on_error == "raise":
             raise error
         last = self._known.get(key)
-        last_said = last if last is not None and last.said and self._on_error == "last" else None
-        limit = self._default if last_said is None else last_said.limit
-        self._remember(key, _Known(limit, now + min(self._cache_ns, _ASK_AGAIN_NS), last_said is not None))
+        limit = self._default if last is None or self._on_error == "default" else last.limit
+        self._remember(key, _Known(limit, now + min(self._cache_ns, _ASK_AGAIN_NS)))
         return limit
 
     def _remember(self, key: tuple[Key, ...], known: _Known) -> None:
