@@ -14,7 +14,9 @@ The tree, by who is at fault::
     │   ├── StoreUnavailable             cannot be reached, or did not answer in time
     │   ├── StoreFull                    bounded memory holds nothing but active keys
     │   └── StoreUnusable                not ours: no database, a newer schema, no permission
-    └── RateLimited                      raised by the decorator, the context manager and ``hit_or_raise`` only
+    ├── RateLimited                      raised by the decorator, the context manager and ``hit_or_raise`` only
+    │   └── DeadlineTooSoon              a client's wait for its own quota cannot end before its deadline
+    └── RateLimitedError                 a client gave up on somebody else's refusals
 """
 
 from __future__ import annotations
@@ -22,6 +24,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from headway.client.attempt import Attempt
+    from headway.client.rejection import Rejection
     from headway.limiter.decision import Decision
 
 __all__ = [
@@ -29,10 +36,12 @@ __all__ = [
     "AttributeUnexpected",
     "AttributeUnusable",
     "ConfigError",
+    "DeadlineTooSoon",
     "HeadwayError",
     "LimitError",
     "QuotaError",
     "RateLimited",
+    "RateLimitedError",
     "StoreError",
     "StoreFull",
     "StoreUnavailable",
@@ -171,3 +180,56 @@ class RateLimited(HeadwayError):
 
     def __reduce__(self) -> tuple[type[RateLimited], tuple[Decision]]:
         return (type(self), (self.decision,))
+
+
+class DeadlineTooSoon(RateLimited):
+    """A wait that cannot end before its deadline; raised at once, with the time it would take.
+
+    Attributes:
+        decision: the refusal; it is not sent, and nothing was charged.
+        retry_after: seconds the wait would take; ``math.inf`` when no wait helps.
+        retry_at: when it would end, on the store's clock; None when no wait helps.
+    """
+
+    @property
+    def retry_after(self) -> float:
+        """Seconds the wait would take; ``math.inf`` when no wait helps."""
+        return self.decision.retry_after
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """When the wait would end, on the store's clock (UTC); None when no wait helps."""
+        return self.decision.retry_at
+
+
+class RateLimitedError(HeadwayError):
+    """A client gave up on somebody else's refusals. Its text is the sentence, and why it stopped.
+
+    Attributes:
+        rejection: the last refusal, as it was read.
+        why: why no further attempt was made, as a sentence.
+        history: every attempt, oldest first.
+        response: the last response, as the client library made it, with its body; None in a pickled copy.
+        body: the last response's body.
+    """
+
+    def __init__(self, rejection: Rejection, why: str, history: Sequence[Attempt] = (), response: object = None) -> None:
+        self.rejection = rejection
+        self.why = why
+        self.history = tuple(history)
+        self.response = response
+        self.body = rejection.body
+        super().__init__(f"{rejection.sentence()} {why}")
+
+    @property
+    def retry_after(self) -> float | None:
+        """Seconds to wait from the last refusal on; None where the service did not say."""
+        return self.rejection.retry_after
+
+    @property
+    def retry_at(self) -> datetime | None:
+        """The same instant on the caller's clock."""
+        return self.rejection.retry_at
+
+    def __reduce__(self) -> tuple[type[RateLimitedError], tuple[object, ...]]:
+        return (type(self), (self.rejection, self.why, self.history))

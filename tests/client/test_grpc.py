@@ -96,3 +96,11 @@ def test_a_status_without_a_word(code: str, kind: str) -> None:
 def test_other_statuses_are_no_refusal(code: str) -> None:
     """A call that succeeded, or failed for another reason, wasn't refused."""
     assert read(200, {"grpc-status": code, "grpc-message": "x"}, b"", received_at=0.0) is None
+
+
+@pytest.mark.parametrize("pushback", ["-1", "soon", "007", ""])
+def test_a_negative_or_unreadable_pushback_forbids_a_retry(pushback: str) -> None:
+    """GRFC A6: a pushback that is no whole number of milliseconds means no retry at all."""
+    assert refused(grpc_retry_pushback_ms=pushback).no_retry
+    assert not refused(grpc_retry_pushback_ms="300").no_retry
+    assert not refused().no_retry

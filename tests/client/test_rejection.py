@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from headway.client import Rejection, RejectionKind
+from headway.client import Rejection, RejectionKind, read
 
 NOW = datetime(2026, 8, 1, 12, 0, 30, tzinfo=UTC)
 
@@ -70,3 +70,12 @@ def test_an_impossible_wait_is_refused(seconds: float) -> None:
     """No rejection holds a wait that is negative, infinite or no number."""
     with pytest.raises(ValueError, match="retry_after"):
         Rejection(RejectionKind.RATE_LIMITED, seconds)
+
+
+@pytest.mark.parametrize("kind", [429, 503, 403])
+def test_x_should_retry_false_forbids_a_retry(kind: int) -> None:
+    """The field that SDKs obey is read for every kind of refusal; only "false" forbids."""
+    for value, forbids in (("false", True), ("FALSE", True), ("true", False), ("", False)):
+        rejection = read(kind, {"x-should-retry": value}, "")
+        assert rejection is not None
+        assert rejection.no_retry is forbids

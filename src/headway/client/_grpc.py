@@ -25,7 +25,7 @@ CODES = {
 
 @dataclass(slots=True)
 class GrpcStatus:
-    """What the trailers of a call say; `pushback` and `retry_delay` are seconds."""
+    """What the trailers of a call say; `pushback` and `retry_delay` are seconds; `no_retry`: a pushback forbids it."""
 
     code: str
     message: str = ""
@@ -34,6 +34,7 @@ class GrpcStatus:
     reasons: list[str] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     limit: int | None = None
+    no_retry: bool = False
     texts: list[str] = field(default_factory=list)
 
 
@@ -48,6 +49,7 @@ def grpc_status(fields: HeaderFields, warnings: list[str]) -> GrpcStatus | None:
         if _PUSHBACK.fullmatch(pushback):
             status.pushback = int(pushback) / 1000
         else:
+            status.no_retry = True
             warnings.append(f"grpc-retry-pushback-ms: {pushback[:40]!r} asks for no retry at all (gRFC A6).")
     details = fields.get("grpc-status-details-bin")
     if details:

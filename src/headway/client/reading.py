@@ -146,8 +146,9 @@ class _Reading:
         if decision is None:
             return None
         kind, source = decision
+        no_retry = self._asks_for_no_retry()
         if kind in (RejectionKind.FORBIDDEN, RejectionKind.MISCONFIGURED):
-            return Rejection(kind, source=source, body=self.body, warnings=tuple(self.warnings))
+            return Rejection(kind, source=source, body=self.body, warnings=tuple(self.warnings), no_retry=no_retry)
         wait, wait_source = self._wait(waits, chosen, said, words)
         return Rejection(
             kind=kind,
@@ -161,7 +162,14 @@ class _Reading:
             source=wait_source or source,
             body=self.body,
             warnings=tuple(self.warnings),
+            no_retry=no_retry,
         )
+
+    def _asks_for_no_retry(self) -> bool:
+        """Whether the server forbids a retry: gRFC A6's pushback, or the field that some SDKs obey."""
+        if self.grpc is not None and self.grpc.no_retry:
+            return True
+        return (self.fields.get("x-should-retry") or "").lower() == "false"
 
     def _add_error_fields(self, said: Said) -> None:
         """Take codes from header fields that name an error, and mark the response as a failure."""

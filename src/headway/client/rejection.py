@@ -47,6 +47,8 @@ class Rejection:
             `body text`, or `status`.
         body: The response's body as it was given.
         warnings: Hints that were malformed and therefore ignored, one sentence each.
+        no_retry: The server asks for no retry at all: a negative or unreadable gRPC pushback (gRFC A6), or
+            `x-should-retry: false`.
     """
 
     kind: RejectionKind
@@ -60,6 +62,7 @@ class Rejection:
     source: str = "status"
     body: Any = None
     warnings: tuple[str, ...] = ()
+    no_retry: bool = False
 
     def __post_init__(self) -> None:
         """Reject waits that nobody could act on."""

@@ -1,0 +1,381 @@
+"""``Pace`` and ``AsyncPace``: wait so that the next call fits the quotas, before it is sent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from headway.client.attempt import Reply
+from headway.client.pacing import BasePace, Call, Calls, Cost, Nap, Quotas
+from headway.client.reading import read
+from headway.client.rejection import Rejection
+from headway.limiter.async_limiter import AsyncLimiter
+from headway.limiter.base import merged
+from headway.limiter.decision import Decision
+from headway.limiter.limiter import Limiter
+from headway.limiter.timer import Timer
+from headway.stores.base import AsyncStore, Store
+
+__all__ = ["AsyncPace", "AsyncSlot", "Pace", "Slot"]
+
+R = TypeVar("R")
+
+
+class Pace(BasePace):
+    """Quotas that callers keep to before they send; threads, processes and hosts share them through a store.
+
+    Args:
+        quotas: ``"11/day in America/Los_Angeles"``, ``"10/s; 1000/day"``, ``"1 at once for 60 s"``, a mapping by name,
+            or ``Limit``s; without any, limits are discovered from what responses show.
+        store: a store or its URL. With ``memory://``, paces of this process that have the same name share it.
+        by: the attributes that each have a budget of their own: ``"host"``, ``("account", "endpoint")``.
+        name: keeps paces that share a store apart.
+        learn: whether a response that shows less than is left here lowers the budget of all who share it.
+        timer: how to wait; default: real time, or the store's ``ManualClock``.
+
+    Raises:
+        QuotaError: a text that is no quota.
+        LimitError: a name that cannot be one.
+        ConfigError: a URL that names no store, two quotas of one name.
+        StoreUnusable: a store that cannot serve.
+    """
+
+    def __init__(
+        self,
+        *quotas: Quotas,
+        store: str | Store = "memory://",
+        by: str | tuple[str, ...] = (),
+        name: str = "pace",
+        learn: bool = True,
+        timer: Timer | None = None,
+    ) -> None:
+        super().__init__(quotas, store, by, name, learn, timer, Limiter)
+
+    def wait(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = None,
+        deadline: float | None = None,
+        **named: object,
+    ) -> Decision:
+        """Return as soon as the call may be sent, first come first served; it is charged then.
+
+        Args:
+            attributes: what is known of the call; names that are not in ``by`` are ignored.
+            cost: units; by default 1 of every quota, or by a quota's name.
+            deadline: seconds; a wait that cannot end before it is not begun. None waits as long as it takes.
+            named: attributes by keyword.
+
+        Raises:
+            DeadlineTooSoon: at once, with the time it would take.
+            RateLimited: no wait helps: the cost is above a quota's count.
+            StoreUnavailable: the store did not answer.
+            AttributeMissing: an attribute of ``by`` is not there.
+        """
+        facts = named if attributes is None else merged(attributes, named)
+        return self._drive(self._acquiring(facts, cost, deadline))
+
+    def acquire(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = None,
+        deadline: float | None = None,
+        **named: object,
+    ) -> Slot:
+        """``wait``, for a caller that says when the call is over: ``slot.complete(…)``."""
+        facts = named if attributes is None else merged(attributes, named)
+        decision = self._drive(self._acquiring(facts, cost, deadline))
+        return Slot(self, facts, decision)
+
+    @contextmanager
+    def slot(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = None,
+        deadline: float | None = None,
+        **named: object,
+    ) -> Iterator[Slot]:
+        """``with pace.slot(host=…) as slot:`` waits, and ends with the block what is held.
+
+        A lease ("1 at once for 60 s") is renewed while the block runs, and expires by itself when its holder dies.
+        """
+        taken = self.acquire(attributes, cost=cost, deadline=deadline, **named)
+        over = threading.Event()
+        beat = threading.Thread(target=_keep, args=(taken, over), name="headway-lease", daemon=True)
+        if self.holds:
+            beat.start()
+        try:
+            yield taken
+        finally:
+            over.set()
+            if self.holds:
+                beat.join()
+            taken.complete()
+
+    def learn(
+        self, status: int, headers: Any = None, body: Any = None, /, attributes: Mapping[str, object] | None = None
+    ) -> Rejection | None:
+        """Learn from a response that was paced by ``wait``: a refusal pauses everybody, what is left lowers the budget.
+
+        Returns:
+            The refusal, or None where it is none.
+        """
+        rejection = read(status, headers, body, received_at=self._wall() / 1e9)
+        facts = attributes or {}
+        if rejection is not None and rejection.waiting_helps and rejection.kind != "ambiguous":
+            self.pause(rejection.retry_after or 1.0, facts)
+        self._drive(self._learning(facts, Reply(status, headers, body, None), None))
+        return rejection
+
+    def pause(self, seconds: float, attributes: Mapping[str, object] | None = None, /, **named: object) -> None:
+        """Let nobody go for so many seconds from now, whoever shares the store; then one by one."""
+        self._drive(self._pausing(named if attributes is None else merged(attributes, named), seconds))
+
+    def close(self) -> None:
+        """Close the store, if this pace opened it."""
+        if self._owned:
+            self._limiter.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _drive(self, flow: Calls[R]) -> R:
+        try:
+            call = next(flow)
+            while True:
+                try:
+                    answer = self._perform(call)
+                except BaseException as error:  # the flow decides; what it does not catch comes out again
+                    call = flow.throw(error)
+                else:
+                    call = flow.send(answer)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+
+    def _perform(self, call: Call | Nap) -> Any:
+        return self.timer.pause(threading.Event(), call.ns) if isinstance(call, Nap) else call()
+
+
+class AsyncPace(BasePace):
+    """The twin of ``Pace`` for asyncio; the same arguments and errors, in any event loop."""
+
+    def __init__(
+        self,
+        *quotas: Quotas,
+        store: str | Store | AsyncStore = "memory://",
+        by: str | tuple[str, ...] = (),
+        name: str = "pace",
+        learn: bool = True,
+        timer: Timer | None = None,
+    ) -> None:
+        super().__init__(quotas, store, by, name, learn, timer, AsyncLimiter)
+
+    async def wait(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = None,
+        deadline: float | None = None,
+        **named: object,
+    ) -> Decision:
+        """See ``Pace.wait``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return await self._drive(self._acquiring(facts, cost, deadline))
+
+    async def acquire(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = None,
+        deadline: float | None = None,
+        **named: object,
+    ) -> AsyncSlot:
+        """See ``Pace.acquire``."""
+        facts = named if attributes is None else merged(attributes, named)
+        decision = await self._drive(self._acquiring(facts, cost, deadline))
+        return AsyncSlot(self, facts, decision)
+
+    @asynccontextmanager
+    async def slot(
+        self,
+        attributes: Mapping[str, object] | None = None,
+        /,
+        *,
+        cost: Cost = None,
+        deadline: float | None = None,
+        **named: object,
+    ) -> AsyncIterator[AsyncSlot]:
+        """See ``Pace.slot``."""
+        import asyncio  # whoever awaits has imported it
+
+        taken = await self.acquire(attributes, cost=cost, deadline=deadline, **named)
+        beat = asyncio.create_task(_keep_async(taken)) if self.holds else None
+        try:
+            yield taken
+        finally:
+            if beat is not None:
+                beat.cancel()
+            await taken.complete()
+
+    async def learn(
+        self, status: int, headers: Any = None, body: Any = None, /, attributes: Mapping[str, object] | None = None
+    ) -> Rejection | None:
+        """See ``Pace.learn``."""
+        rejection = read(status, headers, body, received_at=self._wall() / 1e9)
+        facts = attributes or {}
+        if rejection is not None and rejection.waiting_helps and rejection.kind != "ambiguous":
+            await self.pause(rejection.retry_after or 1.0, facts)
+        await self._drive(self._learning(facts, Reply(status, headers, body, None), None))
+        return rejection
+
+    async def pause(self, seconds: float, attributes: Mapping[str, object] | None = None, /, **named: object) -> None:
+        """See ``Pace.pause``."""
+        await self._drive(self._pausing(named if attributes is None else merged(attributes, named), seconds))
+
+    async def close(self) -> None:
+        """See ``Pace.close``."""
+        if self._owned:
+            await self._limiter.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _drive(self, flow: Calls[R]) -> R:
+        try:
+            call = next(flow)
+            while True:
+                try:
+                    answer = await self._perform(call)
+                except BaseException as error:  # the flow decides; what it does not catch comes out again
+                    call = flow.throw(error)
+                else:
+                    call = flow.send(answer)
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+
+    async def _perform(self, call: Call | Nap) -> Any:
+        import asyncio  # whoever awaits has imported it
+
+        return await (self.timer.pause_async(asyncio.Event(), call.ns) if isinstance(call, Nap) else call())
+
+
+class _Taken:
+    """What both kinds of slot share.
+
+    Attributes:
+        decision: what the quotas answered.
+    """
+
+    def __init__(self, pace: Any, attributes: Mapping[str, object], decision: Decision) -> None:
+        self.decision = decision
+        self._pace = pace
+        self._attributes = dict(attributes)
+        self._since = pace.timer.ticks()
+
+    def _completing(
+        self, reply: Reply[Any] | None, rejection: Rejection | None, pause: float | None, charged: bool, cost: Cost
+    ) -> Calls[None]:
+        flow: Calls[None] = self._pace._completing(
+            self._attributes, self.decision, self._since, reply, rejection, pause, charged=charged, actual=cost
+        )
+        return flow
+
+
+class Slot(_Taken):
+    """A call that may be sent now; made by ``Pace.acquire`` and ``Pace.slot``."""
+
+    def complete(
+        self,
+        reply: Reply[Any] | None = None,
+        rejection: Rejection | None = None,
+        pause: float | None = None,
+        *,
+        charged: bool = True,
+        cost: Cost = None,
+    ) -> None:
+        """Say that the call is over; what it holds is given back, and the budget is settled. The first time counts.
+
+        Args:
+            reply: the answer, to learn from.
+            rejection: how it was read, where it is a refusal.
+            pause: seconds for which nobody is to send.
+            charged: whether the other side may have counted it; else it is given back.
+            cost: what it cost in the end, where that was not known before (tokens).
+        """
+        self._pace._drive(self._completing(reply, rejection, pause, charged, cost))
+
+    def cancel(self) -> None:
+        """The call was never sent: give everything back."""
+        self._pace._drive(self._completing(None, None, None, False, None))
+
+    def renew(self) -> bool:
+        """Let what is held last its whole time from now; False where it had expired."""
+        held: bool = self._pace._limiter.renew(self.decision)
+        return held
+
+
+class AsyncSlot(_Taken):
+    """The twin of ``Slot``; made by ``AsyncPace``."""
+
+    async def complete(
+        self,
+        reply: Reply[Any] | None = None,
+        rejection: Rejection | None = None,
+        pause: float | None = None,
+        *,
+        charged: bool = True,
+        cost: Cost = None,
+    ) -> None:
+        """See ``Slot.complete``."""
+        await self._pace._drive(self._completing(reply, rejection, pause, charged, cost))
+
+    async def cancel(self) -> None:
+        """See ``Slot.cancel``."""
+        await self._pace._drive(self._completing(None, None, None, False, None))
+
+    async def renew(self) -> bool:
+        """See ``Slot.renew``."""
+        held: bool = await self._pace._limiter.renew(self.decision)
+        return held
+
+
+def _lease_seconds(slot: _Taken) -> float:
+    """A third of the shortest lease, in seconds."""
+    held = slot.decision.changes(give_back=False, holds_only=True)
+    return min((change.charge.limit.quota.period_ns for change in held), default=60_000_000_000) / 3e9
+
+
+def _keep(slot: Slot, over: threading.Event) -> None:
+    while not over.wait(_lease_seconds(slot)):
+        slot.renew()
+
+
+async def _keep_async(slot: AsyncSlot) -> None:
+    import asyncio  # whoever awaits has imported it
+
+    while True:
+        await asyncio.sleep(_lease_seconds(slot))
+        await slot.renew()

@@ -1,0 +1,192 @@
+"""Patience for httpx: a transport for ``httpx.Client`` and one for ``httpx.AsyncClient``.
+
+It lies below redirects, authentication and event hooks: each hop is sent with patience, with the client's own timeouts
+per attempt. A refusal's body is read, so its connection is free while the caller waits; any other body stays a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import httpx
+
+from headway.client.attempt import Failure, Outgoing, Reply
+from headway.client.body import looks_into, rewinder
+from headway.client.drive import AsyncSender, Sender
+from headway.client.retry import Retry
+
+if TYPE_CHECKING:
+    from headway.client.pace import AsyncPace, Pace
+
+__all__ = ["AsyncPatientTransport", "PatientTransport", "patient"]
+
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_BROKEN = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
+
+Attributes = Callable[[httpx.Request], dict[str, object]]
+"""From a request to attributes of a pace besides host, method and path; ``cost`` among them is its cost."""
+
+
+class PatientTransport(httpx.BaseTransport):
+    """``httpx.Client(transport=PatientTransport())`` waits as told.
+
+    Args:
+        transport: what sends; default: ``httpx.HTTPTransport()``.
+        retry: when to try again; default: ``Retry()``.
+        pace: asked before every attempt, if there is one.
+        attributes: what the pace is keyed by, besides ``host``, ``method`` and ``path``.
+        options: ``timer``, ``clock``, ``chance``, ``abort``; see ``Sender``.
+
+    Its requests raise ``RateLimitedError`` when waiting does not help in time, ``DeadlineTooSoon`` when the pace can't
+    let them go in time, and httpx's own errors.
+    """
+
+    def __init__(
+        self,
+        transport: httpx.BaseTransport | None = None,
+        *,
+        retry: Retry | None = None,
+        pace: Pace | None = None,
+        attributes: Attributes | None = None,
+        **options: Any,
+    ) -> None:
+        self.transport = transport or httpx.HTTPTransport()
+        self._sender = Sender(retry, pace, **options)
+        self._attributes = attributes
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send with patience."""
+        rewind = rewinder(request.stream)
+        outgoing = _outgoing(request, self._attributes, rewindable=rewind is not None)
+
+        def attempt() -> Reply[httpx.Response] | Failure:
+            if rewind is not None:
+                rewind()
+            try:
+                response = self.transport.handle_request(request)
+                if not looks_into(response.status_code, response.headers, self._sender.retry):
+                    return Reply(response.status_code, response.headers.raw, None, response)
+                try:
+                    raw = b"".join(response.stream)  # type: ignore[arg-type]  # a sync transport's stream
+                finally:
+                    response.close()
+            except httpx.TransportError as error:
+                return _failure(error)
+            return _read(response, raw)
+
+        return self._sender.send(outgoing, attempt).response
+
+    def close(self) -> None:
+        """Close the transport that sends."""
+        self.transport.close()
+
+    def __enter__(self) -> Self:
+        self.transport.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        self.transport.__exit__(exc_type, exc_value, traceback)
+
+
+class AsyncPatientTransport(httpx.AsyncBaseTransport):
+    """The twin of ``PatientTransport`` for ``httpx.AsyncClient``; the same arguments, with an ``AsyncPace``."""
+
+    def __init__(
+        self,
+        transport: httpx.AsyncBaseTransport | None = None,
+        *,
+        retry: Retry | None = None,
+        pace: AsyncPace | None = None,
+        attributes: Attributes | None = None,
+        **options: Any,
+    ) -> None:
+        self.transport = transport or httpx.AsyncHTTPTransport()
+        self._sender = AsyncSender(retry, pace, **options)
+        self._attributes = attributes
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send with patience."""
+        rewind = rewinder(request.stream)
+        outgoing = _outgoing(request, self._attributes, rewindable=rewind is not None)
+
+        async def attempt() -> Reply[httpx.Response] | Failure:
+            if rewind is not None:
+                rewind()
+            try:
+                response = await self.transport.handle_async_request(request)
+                if not looks_into(response.status_code, response.headers, self._sender.retry):
+                    return Reply(response.status_code, response.headers.raw, None, response)
+                try:
+                    raw = b"".join([part async for part in response.stream])  # type: ignore[union-attr]  # an async one's
+                finally:
+                    await response.aclose()
+            except httpx.TransportError as error:
+                return _failure(error)
+            return _read(response, raw)
+
+        return (await self._sender.send(outgoing, attempt)).response
+
+    async def aclose(self) -> None:
+        """Close the transport that sends."""
+        await self.transport.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self.transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self.transport.__aexit__(exc_type, exc_value, traceback)
+
+
+def patient(client: Any, **options: Any) -> Any:
+    """Give a client that exists already (an SDK's, say) patience; the same client, its mounts and proxies kept.
+
+    Args:
+        client: an ``httpx.Client`` or ``httpx.AsyncClient``; no request may be under way.
+        options: those of ``PatientTransport``, but ``transport``.
+    """
+    wrap: Any = AsyncPatientTransport if isinstance(client, httpx.AsyncClient) else PatientTransport
+    client._transport = wrap(client._transport, **options)
+    client._mounts = {
+        pattern: None if mounted is None else wrap(mounted, **options) for pattern, mounted in client._mounts.items()
+    }
+    return client
+
+
+def _outgoing(request: httpx.Request, attributes: Attributes | None, *, rewindable: bool) -> Outgoing:
+    added = dict(attributes(request)) if attributes is not None else {}
+    cost = added.pop("cost", None)
+    url = request.url
+    known = {"host": url.host, "path": url.path, **added}
+    outgoing = Outgoing.http(request.method, request.headers.raw, rewindable=rewindable, **known)
+    return outgoing if cost is None else Outgoing(outgoing.repeatable, rewindable, outgoing.attributes, cost)
+
+
+def _failure(error: httpx.TransportError) -> Failure:
+    return Failure(error, unsent=isinstance(error, _UNSENT), connection=isinstance(error, _BROKEN))
+
+
+def _read(response: httpx.Response, raw: bytes) -> Reply[httpx.Response]:
+    """The answer whose body was read, as a response that nobody has read: httpx decodes, times and closes it."""
+    status, headers, extensions = response.status_code, response.headers, response.extensions
+
+    def again() -> httpx.Response:
+        return httpx.Response(status, headers=headers, stream=httpx.ByteStream(raw), extensions=extensions)
+
+    try:
+        body: bytes = again().read()
+    except httpx.DecodingError:  # what cannot be decoded is still an answer; the caller will see the same error
+        body = raw
+    return Reply(status, headers.raw, body, again())

@@ -1,0 +1,1 @@
+"""Transports against a real local server."""
