@@ -12,8 +12,8 @@ from pathlib import Path
 
 PURE = ("core", "presentation")
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
-ALSO = {"testing/plugin.py": "pytest"}
-"""Modules whose name does not say what they need: the one that pytest itself asks for."""
+ALSO = {"testing/plugin.py": "pytest", "stores/postgres/sync.py": "psycopg", "stores/postgres/aio.py": "psycopg"}
+"""Modules whose name does not say what they need: what pytest asks for, and the packages called after their server."""
 
 CLOCKS = {"now", "utcnow", "today"}
 
