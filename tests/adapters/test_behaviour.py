@@ -397,11 +397,11 @@ def test_options_that_cannot_be_right_are_refused_at_the_start(make: Make) -> No
         assert answer.error is not None
         raise answer.error
 
-    with pytest.raises((TypeError, ValueError), match="(?i)skip_if"):
+    with pytest.raises((TypeError, ValueError), match=r"(?i)skip_if"):
         start(skip_of=lambda request: False)
     with pytest.raises(ValueError, match=r"phone.*nothing gives.*known: address"):
         start(Limit("sms", "1 per day", by="phone"))
-    with pytest.raises(ValueError, match="(?i)skip_if is 3"):
+    with pytest.raises(ValueError, match=r"(?i)skip_if is 3"):
         start(skip_if=3)
     with pytest.raises(ValueError, match="charge_if and actual_cost"):
         start(charge_if=failed, actual_cost=lambda response: 1)

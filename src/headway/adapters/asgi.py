@@ -14,7 +14,7 @@ from headway.adapters.asgi_messages import (
     Receive,
     Scope,
     Send,
-    asks_from_elsewhere,
+    asked_of,
     close,
     deny,
     facts_of,
@@ -90,10 +90,9 @@ class RateLimitMiddleware:
         if guard is not None:
             place = self._place(scope, guard)
             if not (place.exempt or (place.static and guard.exempt_static)):
-                facts = facts_of(scope, place, plain=not guard.needs_route)
-                refusal = await drive_async(guard.ask(scope, facts, ledger))
-                if refusal is not None:
-                    await refuse(scope, send, ledger, facts)
+                asked = asked_of(scope, place)
+                if await drive_async(guard.ask(scope, asked, ledger)) is not None:
+                    await refuse(scope, send, ledger, asked.facts)
                     return
         if writes:
             await serve(self.app, scope, receive, send, ledger)
@@ -134,7 +133,7 @@ async def serve(app: ASGIApp, scope: Scope, receive: Receive, send: Send, ledger
         if not status:
             if kind in _BEGINNINGS:
                 status = message.get("status", _SWITCHING)
-                message = with_fields(message, ledger, asked=asks_from_elsewhere(scope))
+                message = with_fields(message, ledger, scope)
                 sent = message.get("headers") or ()
             elif kind == "websocket.close":
                 status = 403

@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from headway.adapters.cors import ALLOWS, ORIGIN
+from headway.adapters.asked import FORWARDED, Asked
+from headway.adapters.cors import ALLOWS, EXPOSES, ORIGIN
 from headway.adapters.ledger import Ledger, exposed
 from headway.adapters.routes import NOWHERE, Place
 from headway.policy.request import RequestFacts
@@ -20,7 +21,7 @@ __all__ = [
     "Receive",
     "Scope",
     "Send",
-    "asks_from_elsewhere",
+    "asked_of",
     "close",
     "deny",
     "facts_of",
@@ -43,25 +44,32 @@ _LONGEST_REASON: Final = 123
 
 _ORIGIN: Final = ORIGIN.encode()
 _ALLOWS: Final = ALLOWS.encode()
+_EXPOSES: Final = EXPOSES.encode()
+_FORWARDED: Final = tuple(name.encode() for name in FORWARDED)
 
 
-def facts_of(scope: Scope, place: Place = NOWHERE, *, plain: bool = False) -> RequestFacts:
-    """What a scope says of the request.
-
-    Args:
-        scope: of an HTTP request or a WebSocket.
-        place: where it goes.
-        plain: nobody asks for more than the address and the method, so the query is not read.
-    """
+def asked_of(scope: Scope, place: Place = NOWHERE) -> Asked:
+    """A scope as a guard looks at it."""
+    forwarded = False
+    for name, _ in scope["headers"]:
+        if name in _FORWARDED:
+            forwarded = True
     client = scope.get("client")
-    root, path = scope.get("root_path", ""), scope["path"]
+    path, root = scope["path"], scope.get("root_path")
     if root and path.startswith(root):
         path = path[len(root) :] or "/"
-    query = b"" if plain else scope.get("query_string", b"")
+    method = scope.get("method", "GET")  # a handshake is a GET
+    return Asked(method, path, client[0] if client else None, forwarded, lambda: facts_of(scope, place))
+
+
+def facts_of(scope: Scope, place: Place = NOWHERE) -> RequestFacts:
+    """Everything that a scope says of an HTTP request or a handshake."""
+    client = scope.get("client")
+    query = scope.get("query_string", b"")
     return RequestFacts(
-        method=scope.get("method", "GET"),  # a handshake is a GET
+        method=scope.get("method", "GET"),
         route=place.route,
-        path=path,
+        path=scope["path"],
         headers=text_fields(scope["headers"]),
         path_params=place.path_params,
         query=dict(reversed(parse_qsl(query.decode("latin-1"), keep_blank_values=True))) if query else {},
@@ -80,22 +88,26 @@ def size_of(message: Message) -> int:
     return len(text.encode()) if text else len(message.get("body") or message.get("bytes") or b"")
 
 
-def asks_from_elsewhere(scope: Scope) -> bool:
-    """A browser asks for a page of another site."""
-    return any(name == _ORIGIN for name, _ in scope["headers"])
-
-
-def with_fields(message: Message, ledger: Ledger, *, asked: bool) -> Message:
+def with_fields(message: Message, ledger: Ledger, scope: Scope) -> Message:
     """The message that begins the application's answer, with the ledger's fields in place of its own of that name."""
     sent = ledger.fields()
     if not sent:
         return message
-    headers = message.get("headers") or ()
-    if asked or any(name == _ALLOWS for name, _ in headers):
-        sent = exposed(sent, [(name.lower(), value) for name, value in text_fields(headers)], asked=asked)
     ours = _encoded(sent)
     names = {name for name, _ in ours}
-    return {**message, "headers": [*(pair for pair in headers if pair[0].lower() not in names), *ours]}
+    asked = any(name == _ORIGIN for name, _ in scope["headers"])
+    answers = asked
+    headers = []
+    for pair in message.get("headers") or ():
+        name = pair[0].lower()
+        answers = answers or name == _ALLOWS
+        if name not in names:
+            headers.append(pair)
+    if answers:
+        exposure = exposed(sent, [(name.lower(), value) for name, value in text_fields(headers)], asked=asked)[-1:]
+        headers = [pair for pair in headers if pair[0].lower() != _EXPOSES]
+        ours = [*ours, *_encoded(exposure)]
+    return {**message, "headers": headers + ours}
 
 
 async def deny(scope: Scope, send: Send, response: Response, reason: str, code: int) -> None:

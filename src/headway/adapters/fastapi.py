@@ -17,7 +17,7 @@ except ModuleNotFoundError as error:
 
 from headway.adapters import routes
 from headway.adapters.asgi import RateLimitMiddleware, refuse
-from headway.adapters.asgi_messages import facts_of
+from headway.adapters.asgi_messages import asked_of, facts_of
 from headway.adapters.drive import drive_async
 from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import LEDGER, Ledger
@@ -49,8 +49,7 @@ class _Limited:
                 "each FastAPI application that is mounted"
             )
         place = routes.place_of(connection.app, scope) if guard.needs_route else routes.NOWHERE
-        facts = facts_of(scope, place, plain=not guard.needs_route)
-        refusal = await drive_async(guard.ask(connection, facts, ledger))
+        refusal = await drive_async(guard.ask(connection, asked_of(scope, place), ledger))
         if refusal is not None:
             raise RateLimited(Decision.of(refusal))
         mine = [entry.decision for entry in ledger.entries if entry.limiter is guard.limiter]

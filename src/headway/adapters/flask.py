@@ -23,7 +23,7 @@ from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import LEDGER, Ledger, ResponseFacts, merged_fields
 from headway.adapters.order import check_order, late, remember
 from headway.adapters.routes import NOWHERE, Place, exempt, is_exempt
-from headway.adapters.wsgi import facts_of
+from headway.adapters.wsgi import asked_of, facts_of
 from headway.errors import RateLimited
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
@@ -157,7 +157,7 @@ def _ask(guard: Guard, view: object) -> None:
     ledger: Ledger = request.environ.setdefault(LEDGER, Ledger())
     rule = request.url_rule
     place = NOWHERE if rule is None else Place(rule.rule, request.view_args or {})
-    refusal = drive(guard.ask(request, facts_of(request.environ, place), ledger))
+    refusal = drive(guard.ask(request, asked_of(request.environ, place), ledger))
     if refusal is not None:
         raise RateLimited(Decision.of(refusal))
 

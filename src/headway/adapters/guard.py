@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypedDict
 
+from headway.adapters.asked import Asked
 from headway.adapters.cors import is_preflight
 from headway.adapters.drive import Asking
 from headway.adapters.ledger import Entry, Ledger, ResponseFacts
@@ -22,7 +23,6 @@ from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.limiter.plan import Cost, check_cost
-from headway.policy.request import RequestFacts
 from headway.presentation.dialect import check_dialects
 from headway.presentation.fields import DEFAULT_DIALECTS
 from headway.stores.memory import MemoryStore
@@ -121,7 +121,8 @@ class Guard:
         if not callable(self.cost):
             for units in self.cost.values() if isinstance(self.cost, Mapping) else (self.cost,):
                 check_cost(units)
-        self.dialects = check_dialects(options["dialects"]) if "dialects" in options else DEFAULT_DIALECTS
+        dialects = check_dialects(options.get("dialects", DEFAULT_DIALECTS))
+        self.dialects = DEFAULT_DIALECTS if dialects == DEFAULT_DIALECTS else dialects  # which has a short way
         self.locale = options.get("locale", "en")
         self._exempt_paths = _paths(options.get("exempt_paths", PROBES), where)
         self.exempt_static = options.get("exempt_static", True)
@@ -143,40 +144,41 @@ class Guard:
         """The route, its parameters or the query may decide: the adapter finds them before it asks."""
         return self.attributes.needs_route or (self._probes is not None and self._probes.needs_route)
 
-    def ask(
-        self, request: Any, facts: RequestFacts, ledger: Ledger, *, cost: Cost | None = None
-    ) -> Asking[Verdict | None]:
+    def ask(self, request: Any, asked: Asked, ledger: Ledger, *, cost: Cost | None = None) -> Asking[Verdict | None]:
         """Decide about a request: the verdict that refuses it, or None where it may go on.
 
         Args:
             request: the framework's own.
-            facts: the same request; ``path`` is the one within the application.
+            asked: the same request.
             ledger: the request's.
             cost: instead of the option's.
 
         Raises:
             AttributeMissing: see ``Attributes.read``. And what ``Limiter.hit`` raises.
         """
-        if self._exempt_paths and _path(facts.path) in self._exempt_paths:
-            return (yield from self._probes.ask(request, facts, ledger)) if self._probes is not None else None
-        if facts.method == "OPTIONS" and is_preflight(facts.method, {name.lower() for name, _ in facts.headers}):
+        if self._exempt_paths and _path(asked.path) in self._exempt_paths:
+            return (yield from self._probes.ask(request, asked, ledger)) if self._probes is not None else None
+        if asked.method == "OPTIONS" and is_preflight({name.lower() for name, _ in asked.facts.headers}):
             return None
         if self.skip_if is not None and (yield self.skip_if(request)):
             return None
         limiter = self.limiter
-        if ledger.refusal is not None or ledger.asked(limiter):
+        if ledger.refusal is not None or (ledger.entries and ledger.asked(limiter)):
             return ledger.refusal
-        identity = yield from self.attributes.read(request, facts)
-        if identity.refused:
-            yield from ledger.take_back()
-            return ledger.refuse(_unidentified(identity.refused), self)
+        attributes = self.attributes.quick(asked)
+        if attributes is None:
+            identity = yield from self.attributes.read(request, asked.facts)
+            if identity.refused:
+                yield from ledger.take_back()
+                return ledger.refuse(_unidentified(identity.refused), self)
+            attributes = identity.attributes
         if cost is None:
             cost = (yield self.cost(request)) if callable(self.cost) else self.cost
         if self._reserves:
-            reservation = yield limiter.reserve(identity.attributes, cost=cost, ttl=self.reserve_for)
+            reservation = yield limiter.reserve(attributes, cost=cost, ttl=self.reserve_for)
             entry = Entry(self, limiter, reservation.decision, reservation, reservation.allowed)
         else:
-            decision = yield limiter.hit(identity.attributes, cost=cost)
+            decision = yield limiter.hit(attributes, cost=cost)
             entry = Entry(self, limiter, decision, None, self._holds and decision.allowed)
         if not entry.decision.allowed:
             yield from ledger.take_back()

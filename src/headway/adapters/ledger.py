@@ -102,7 +102,10 @@ class Ledger:
     @property
     def unsettled(self) -> bool:
         """Something is left to do when the response has been sent."""
-        return any(entry.open for entry in self.entries)
+        for entry in self.entries:  # noqa: SIM110  # quicker than any(), and every part of a body asks
+            if entry.open:
+                return True
+        return False
 
     def asked(self, limiter: BaseLimiter) -> bool:
         """That limiter has decided about this request: it is not asked again."""

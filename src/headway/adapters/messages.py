@@ -9,7 +9,7 @@ from typing import Any, Final, Unpack
 
 from headway.adapters import routes
 from headway.adapters.asgi import POLICY_VIOLATION, TRY_AGAIN_LATER
-from headway.adapters.asgi_messages import Scope, Send, close, facts_of
+from headway.adapters.asgi_messages import Scope, Send, asked_of, close
 from headway.adapters.drive import drive_async
 from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import Ledger
@@ -66,7 +66,7 @@ class MessageLimits:
         scope: Scope = getattr(websocket, "scope", websocket)
         guard, ledger = self.guard, Ledger()
         place = routes.place_of(scope.get("app"), scope) if guard.needs_route else routes.NOWHERE
-        refusal = await drive_async(guard.ask(websocket, facts_of(scope, place), ledger, cost=cost))
+        refusal = await drive_async(guard.ask(websocket, asked_of(scope, place), ledger, cost=cost))
         if refusal is None:
             return ledger.decisions[0] if ledger.entries else guard.skipped()
         if self.close_code is not None:

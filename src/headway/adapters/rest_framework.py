@@ -59,7 +59,7 @@ class RateLimitThrottle(BaseThrottle):  # type: ignore[misc]  # no types
             ledger = request.META[LEDGER] = Ledger()
         match = request.resolver_match
         place = answers.NOWHERE if match is None else answers.Place(f"/{match.route}", match.kwargs)
-        refusal = drive(guard.ask(request, answers.facts_of(request, place), ledger))
+        refusal = drive(guard.ask(request, answers.asked_of(request, place), ledger))
         if any(entry.open and entry.guard is guard for entry in ledger.entries) and not _has_middleware():
             raise ConfigError(
                 f"{guard.where}: what is settled after the response needs "

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Final
 
+from headway.adapters.asked import Asked
 from headway.adapters.drive import Asking
 from headway.errors import ConfigError
 from headway.limiter.base import BaseLimiter
@@ -122,6 +124,17 @@ class Attributes:
         self.by_route = any(
             isinstance(one, Source) and one.label.startswith(("route", "path parameter")) for one in sources.values()
         )
+
+        by_address = account is None and bool(sources) and all(one is address for one in sources.values())
+        self._plain = tuple(sources) if by_address and not own else ()
+        self._key_of_peer = lru_cache(maxsize=4096)(lambda peer: address.locate(RequestFacts(peer=peer)).key)
+
+    def quick(self, asked: Asked) -> Mapping[str, object] | None:
+        """The attributes, where the peer's address is all that is needed; None where ``read`` has to find them."""
+        if not self._plain or asked.forwarded:
+            return None
+        key = self._key_of_peer(asked.peer)
+        return dict.fromkeys(self._plain, key)
 
     def read(self, request: Any, facts: RequestFacts) -> Asking[Identity]:
         """The attributes of one request.

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack
 
 from headway.adapters import routes
 from headway.adapters.asgi import RateLimitMiddleware, refuse, serve
-from headway.adapters.asgi_messages import Receive, Scope, Send, facts_of
+from headway.adapters.asgi_messages import Receive, Scope, Send, asked_of
 from headway.adapters.drive import drive_async
 from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import LEDGER, Ledger, ResponseFacts
@@ -63,11 +63,11 @@ def limit(limiter: AsyncLimiter | Limiter, **options: Unpack[Options]) -> Callab
             else:
                 ledger = outer
             place = routes.place_of(scope.get("app"), scope) if guard.needs_route else routes.NOWHERE
-            facts = facts_of(scope, place, plain=not guard.needs_route)
-            if await drive_async(guard.ask(connection, facts, ledger)) is not None:
+            asked = asked_of(scope, place)
+            if await drive_async(guard.ask(connection, asked, ledger)) is not None:
                 if scope["type"] == "websocket":
-                    return await refuse(scope, connection.send, ledger, facts)
-                return _Refusal(ledger, facts)
+                    return await refuse(scope, connection.send, ledger, asked.facts)
+                return _Refusal(ledger, asked.facts)
             if outer is not None:
                 return await _call(function, args, kwargs)
             try:

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from urllib.parse import parse_qsl
 
 from headway.adapters import routes
+from headway.adapters.asked import FORWARDED, Asked
 from headway.adapters.cors import ORIGIN
 from headway.adapters.drive import drive
 from headway.adapters.guard import Guard, Options
@@ -21,11 +22,19 @@ from headway.limiter.limiter import Limiter
 from headway.policy.request import RequestFacts
 from headway.presentation.response import Response
 
-__all__ = ["Environ", "RateLimitMiddleware", "facts_of"]
+__all__ = ["Environ", "RateLimitMiddleware", "asked_of", "facts_of"]
 
 Environ = dict[str, Any]
 StartResponse = Callable[..., Any]
 WSGIApp = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+
+def _variable(name: str) -> str:
+    """Where an environ has a header field."""
+    return f"HTTP_{name.upper().replace('-', '_')}"
+
+
+_FORWARDED = tuple(_variable(name) for name in FORWARDED)
 
 
 class RateLimitMiddleware:
@@ -67,9 +76,9 @@ class RateLimitMiddleware:
         if guard is not None:
             place = self._place(environ)
             if not (place.exempt or (place.static and guard.exempt_static)):
-                facts = facts_of(environ, place)
-                if drive(guard.ask(environ, facts, ledger)) is not None:
-                    return _sent(ledger.answer(facts), start_response)
+                asked = asked_of(environ, place)
+                if drive(guard.ask(environ, asked, ledger)) is not None:
+                    return _sent(ledger.answer(asked.facts), start_response)
         if not writes:
             return self.app(environ, start_response)
         return _Served(self.app, environ, start_response, ledger).begin()
@@ -108,7 +117,7 @@ class _Served:
 
     def _start(self, status: str, headers: list[tuple[str, str]], *exc_info: Any) -> Any:
         self._status = int(status.split(" ", 1)[0])
-        self._sent = merged_fields(headers, self._ledger, asked=f"HTTP_{ORIGIN.upper()}" in self._environ)
+        self._sent = merged_fields(headers, self._ledger, asked=_variable(ORIGIN) in self._environ)
         return self._start_response(status, self._sent, *exc_info)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -146,14 +155,22 @@ class _Served:
             drive(self._ledger.end(response))
 
 
-def facts_of(environ: Environ, place: Place = NOWHERE, *, path: str | None = None) -> RequestFacts:
-    """What an environ says of the request.
+def asked_of(environ: Environ, place: Place = NOWHERE, *, path: str | None = None) -> Asked:
+    """An environ as a guard looks at it.
 
     Args:
         environ: the request's; Django's ``META`` is one.
         place: where it goes.
         path: the path within the application, where somebody has read it already.
     """
+    forwarded = not environ.keys().isdisjoint(_FORWARDED)
+    path = _path(environ) if path is None else path
+    method, peer = environ.get("REQUEST_METHOD", "GET"), environ.get("REMOTE_ADDR") or None
+    return Asked(method, path, peer, forwarded, lambda: facts_of(environ, place))
+
+
+def facts_of(environ: Environ, place: Place = NOWHERE) -> RequestFacts:
+    """Everything that an environ says of the request."""
     headers = [
         (name[5:].replace("_", "-").lower(), value) for name, value in environ.items() if name.startswith("HTTP_")
     ]
@@ -161,7 +178,7 @@ def facts_of(environ: Environ, place: Place = NOWHERE, *, path: str | None = Non
     return RequestFacts(
         method=environ.get("REQUEST_METHOD", "GET"),
         route=place.route,
-        path=_path(environ) if path is None else path,
+        path=_path(environ),
         headers=tuple(headers),
         path_params=place.path_params,
         query=dict(reversed(parse_qsl(query, keep_blank_values=True))) if query else {},

@@ -11,19 +11,19 @@ from django.http import HttpResponse  # type: ignore[import-untyped]
 from django.urls import Resolver404, resolve  # type: ignore[import-untyped]
 
 from headway.adapters import routes, wsgi
+from headway.adapters.asked import Asked
 from headway.adapters.cors import ORIGIN
 from headway.adapters.drive import drive, drive_async
 from headway.adapters.guard import Guard
 from headway.adapters.ledger import Ledger, ResponseFacts, merged_fields
 from headway.adapters.routes import NOWHERE, Place
-from headway.policy.request import RequestFacts
 
 __all__ = [
     "NOWHERE",
     "Place",
     "add_fields",
     "answer",
-    "facts_of",
+    "asked_of",
     "merged_fields",
     "place_of",
     "response_facts",
@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 
-def facts_of(request: Any, place: Place = NOWHERE) -> RequestFacts:
-    """What a request says of itself."""
-    return wsgi.facts_of(request.META, place, path=request.path_info)
+def asked_of(request: Any, place: Place = NOWHERE) -> Asked:
+    """A request as a guard looks at it."""
+    return wsgi.asked_of(request.META, place, path=request.path_info)
 
 
 def place_of(request: Any, guard: Guard) -> Place:
@@ -52,7 +52,7 @@ def place_of(request: Any, guard: Guard) -> Place:
 
 def answer(request: Any, ledger: Ledger) -> Any:
     """The whole answer to a refused request."""
-    found = ledger.answer(facts_of(request))
+    found = ledger.answer(wsgi.facts_of(request.META))
     response = HttpResponse(found.body, status=found.status)
     for name, value in found.headers:
         response[name] = value

@@ -96,7 +96,7 @@ def _ask(guard: Guard, request: Any, ledger: Ledger) -> Asking[bool]:
     """Whether it is refused."""
     match = getattr(request, "resolver_match", None)
     place = answers.NOWHERE if match is None else answers.Place(f"/{match.route}", match.kwargs)
-    refusal = yield from guard.ask(request, answers.facts_of(request, place), ledger)
+    refusal = yield from guard.ask(request, answers.asked_of(request, place), ledger)
     return refusal is not None
 
 

@@ -70,7 +70,7 @@ class RateLimitMiddleware:
         place = answers.place_of(request, guard)
         if place.exempt or (place.static and guard.exempt_static):
             return False
-        refusal = yield from guard.ask(request, answers.facts_of(request, place), ledger)
+        refusal = yield from guard.ask(request, answers.asked_of(request, place), ledger)
         return refusal is not None
 
     def _finish(self, request: Any, response: Any, ledger: Ledger) -> Asking[Any]:
