@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
@@ -12,7 +12,8 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.base import BaseLimiter, Exempt, Keep, merged
+from headway.limiter.arguments import merged
+from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
@@ -154,6 +155,7 @@ class AsyncLimiter(BaseLimiter):
         """See ``Limiter.reset``."""
         charges = self._resets(what, named)
         await self.store.reset(charges)
+        self._lines.look_again()
         return tuple(charge.limit.name for charge in charges)
 
     @asynccontextmanager
@@ -286,7 +288,7 @@ def _ticket(costs: Sequence[int]) -> Ticket:
     loop, event = asyncio.get_running_loop(), asyncio.Event()
 
     def wake() -> None:
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop was closed: the ticket is gone
             loop.call_soon_threadsafe(event.set)
 
-    return Ticket(costs, wake, event.clear, event)
+    return Ticket(costs, wake, event.clear, event, loop.is_closed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
 from collections import OrderedDict
@@ -13,11 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from headway.core.change import Change
 from headway.core.charge import Charge
-from headway.core.lease import Lease
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.core.verdict import Verdict
 from headway.errors import ConfigError, LimitError, StoreError, UnknownName
+from headway.limiter.arguments import at_least_one, lease_of, nanoseconds, secret_bytes
 from headway.limiter.decision import Decision
 from headway.limiter.effects import Apply, Call, Flow
 from headway.limiter.flows import decide, give_back, wait
@@ -33,18 +32,7 @@ from headway.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from headway.limiter.explain import Explanation
 
-__all__ = [
-    "BaseLimiter",
-    "Exempt",
-    "Keep",
-    "Way",
-    "lease_of",
-    "living",
-    "merged",
-    "nanoseconds",
-    "on_creation",
-    "settled_answer",
-]
+__all__ = ["BaseLimiter", "Exempt", "Keep", "Way", "living", "on_creation"]
 
 Exempt: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Says of a request's attributes whether it passes unlimited and uncounted."""
@@ -53,9 +41,7 @@ Keep: TypeAlias = str
 """What becomes of the state when a quota changes: "as-is", "proportional" or "reset"."""
 
 _KEEPS = ("as-is", "proportional", "reset")
-_SHORTEST_KEY = 16
 _MOST_WAYS = 1_024
-_SECOND = 1_000_000_000
 
 living: weakref.WeakSet[BaseLimiter] = weakref.WeakSet()
 """All limiters of this process, for test tools that isolate them."""
@@ -99,7 +85,7 @@ class BaseLimiter:
         self._exempt = exempt
         self._off = False
         secret = any(limit.secret for part in self._parts for limit in limits_of(part))
-        self._secret_key = _secret(secret_key, secret, _memory(store) is not None)
+        self._secret_key = secret_bytes(secret_key, secret, _memory(store) is not None)
         self._use(store)
         living.add(self)
         for tell in on_creation:
@@ -228,6 +214,14 @@ class BaseLimiter:
     def _swap(self, old: Limit, new: Limit) -> None:
         self._parts = tuple(new if part is old else part for part in self._parts)
         self._prepare()
+        self._lines.look_again()
+
+    def _current(self, plan: Plan) -> Plan:
+        """The plan of the same limits with the quotas that they have by now."""
+        now = {part.name: part for part in self._parts if isinstance(part, Limit)}
+        limits = [now.get(limit.name, limit) for limit in plan.limits]
+        same = all(old is new for old, new in zip(plan.limits, limits, strict=True))
+        return plan if same else self._way_of(limits).plan
 
     def _asking(
         self,
@@ -278,6 +272,7 @@ class BaseLimiter:
                 ticket=ticket_of(costs),
                 ticks=self._timer.ticks,
                 deadline=until,
+                current=self._current,
             )
         )
 
@@ -322,20 +317,6 @@ class BaseLimiter:
         return Decision.of(Verdict((), (), True, time.time_ns()))
 
 
-def at_least_one(name: str, units: int) -> int:
-    """A whole number above 0.
-
-    Raises:
-        TypeError: no int.
-        LimitError: below 1 (a ValueError).
-    """
-    if isinstance(units, bool) or not isinstance(units, int):
-        raise TypeError(f"{name} is {units!r}, a {type(units).__name__}; expected a whole number from 1")
-    if units < 1:
-        raise LimitError(f"{name} is {units}; expected a whole number from 1")
-    return units
-
-
 def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...] | None] | None:
     """From attributes and a cost above 0 to what a ``Decision`` is made of, where every key is one plain text.
 
@@ -368,63 +349,3 @@ def _part(limit: Any) -> Limit | Choice:
 def _memory(store: Store | AsyncStore) -> MemoryStore | None:
     inner = store.store if isinstance(store, ImmediateStore) else store
     return inner if isinstance(inner, MemoryStore) else None
-
-
-def settled_answer(answer: Any) -> Any:
-    """What a provider said, where nobody can wait for it.
-
-    Raises:
-        TypeError: it is ``async``; names AsyncLimiter.
-    """
-    if hasattr(answer, "__await__"):
-        getattr(answer, "close", lambda: None)()
-        raise TypeError("the quota provider is async: use AsyncLimiter")
-    return answer
-
-
-def lease_of(ttl: float, name: str = "ttl") -> Lease:
-    """A lease with a token nobody else has, for that many seconds."""
-    return Lease(int.from_bytes(os.urandom(8)) >> 1 or 1, nanoseconds(name, ttl))
-
-
-def nanoseconds(name: str, seconds: float) -> int:
-    """Whole ns, rounded up, from seconds at the public edge.
-
-    Raises:
-        TypeError: no number.
-        LimitError: negative, NaN or infinite (a ValueError).
-    """
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"{name} is {seconds!r}, a {type(seconds).__name__}; expected seconds")
-    if not 0 <= seconds <= 1e11:
-        raise LimitError(f"{name} is {seconds!r}; expected seconds from 0 to 1e11")
-    numerator, denominator = seconds.as_integer_ratio()
-    return -(-numerator * _SECOND // denominator)
-
-
-def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Mapping[str, object]:
-    """Attributes given as a mapping and by keyword.
-
-    Raises:
-        TypeError: no mapping, or one attribute given both ways.
-    """
-    if not isinstance(attributes, Mapping):
-        raise TypeError(
-            f"attributes are a {type(attributes).__name__}; expected a mapping, or keywords such as phone=…"
-        )
-    twice = attributes.keys() & named.keys()
-    if twice:
-        raise TypeError(f"attribute {min(twice)!r} is given both in the mapping and by keyword")
-    return {**attributes, **named} if named else attributes
-
-
-def _secret(given: bytes | str | None, needed: bool, in_memory: bool) -> bytes | None:
-    key = given if given is not None else os.environ.get("HEADWAY_SECRET_KEY") if needed else None
-    if key is None:
-        return os.urandom(32) if needed and in_memory else None
-    raw = key.encode() if isinstance(key, str) else bytes(key)
-    if len(raw) < _SHORTEST_KEY:
-        raise ConfigError(
-            f"the secret key has {len(raw)} bytes; expected at least {_SHORTEST_KEY}, for example 32 random ones"
-        )
-    return raw

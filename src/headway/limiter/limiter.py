@@ -13,7 +13,8 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.base import BaseLimiter, Exempt, Keep, merged, settled_answer
+from headway.limiter.arguments import merged, settled_answer
+from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
@@ -248,6 +249,7 @@ class Limiter(BaseLimiter):
         """
         charges = self._resets(what, named)
         self.store.reset(charges)
+        self._lines.look_again()
         return tuple(charge.limit.name for charge in charges)
 
     @contextmanager

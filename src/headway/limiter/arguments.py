@@ -1,0 +1,94 @@
+"""What a caller gives, made exact once at the public edge: attributes, whole units, seconds, leases, secret keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from headway.core.lease import Lease
+from headway.errors import ConfigError, LimitError
+
+__all__ = ["at_least_one", "lease_of", "merged", "nanoseconds", "secret_bytes", "settled_answer"]
+
+_SHORTEST_KEY = 16
+_SECOND = 1_000_000_000
+
+
+def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Mapping[str, object]:
+    """Attributes given as a mapping and by keyword.
+
+    Raises:
+        TypeError: no mapping, or one attribute given both ways.
+    """
+    if not isinstance(attributes, Mapping):
+        raise TypeError(
+            f"attributes are a {type(attributes).__name__}; expected a mapping, or keywords such as phone=…"
+        )
+    twice = attributes.keys() & named.keys()
+    if twice:
+        raise TypeError(f"attribute {min(twice)!r} is given both in the mapping and by keyword")
+    return {**attributes, **named} if named else attributes
+
+
+def at_least_one(name: str, units: int) -> int:
+    """A whole number above 0.
+
+    Raises:
+        TypeError: no int.
+        LimitError: below 1 (a ValueError).
+    """
+    if isinstance(units, bool) or not isinstance(units, int):
+        raise TypeError(f"{name} is {units!r}, a {type(units).__name__}; expected a whole number from 1")
+    if units < 1:
+        raise LimitError(f"{name} is {units}; expected a whole number from 1")
+    return units
+
+
+def nanoseconds(name: str, seconds: float) -> int:
+    """Whole ns, rounded up, from seconds at the public edge.
+
+    Raises:
+        TypeError: no number.
+        LimitError: negative, NaN or infinite (a ValueError).
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TypeError(f"{name} is {seconds!r}, a {type(seconds).__name__}; expected seconds")
+    if not 0 <= seconds <= 1e11:
+        raise LimitError(f"{name} is {seconds!r}; expected seconds from 0 to 1e11")
+    numerator, denominator = seconds.as_integer_ratio()
+    return -(-numerator * _SECOND // denominator)
+
+
+def lease_of(ttl: float, name: str = "ttl") -> Lease:
+    """A lease with a token nobody else has, for that many seconds."""
+    return Lease(int.from_bytes(os.urandom(8)) >> 1 or 1, nanoseconds(name, ttl))
+
+
+def settled_answer(answer: Any) -> Any:
+    """What a provider said, where nobody can wait for it.
+
+    Raises:
+        TypeError: it is ``async``; names AsyncLimiter.
+    """
+    if hasattr(answer, "__await__"):
+        getattr(answer, "close", lambda: None)()
+        raise TypeError("the quota provider is async: use AsyncLimiter")
+    return answer
+
+
+def secret_bytes(given: bytes | str | None, needed: bool, in_memory: bool) -> bytes | None:
+    """The key for secret attributes: as given, of the environment, a random one in memory; None where none is needed.
+
+    Raises:
+        ConfigError: fewer than 16 bytes.
+    """
+    key = given if given is not None else os.environ.get("HEADWAY_SECRET_KEY") if needed else None
+    if key is None:
+        return os.urandom(32) if needed and in_memory else None
+    raw = key.encode() if isinstance(key, str) else bytes(key)
+    if len(raw) < _SHORTEST_KEY:
+        raise ConfigError(
+            f"the secret key has {len(raw)} bytes; expected at least {_SHORTEST_KEY}, for example 32 random ones"
+        )
+    return raw
