@@ -16,7 +16,7 @@ from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.core.verdict import Verdict
 from headway.errors import ConfigError, LimitError, StoreError, UnknownName
-from headway.limiter.arguments import at_least_one, lease_of, nanoseconds, secret_bytes
+from headway.limiter.arguments import at_least_one, lease_of, merged, nanoseconds, secret_bytes
 from headway.limiter.decision import Decision
 from headway.limiter.effects import Apply, Call, Flow
 from headway.limiter.flows import decide, give_back, wait
