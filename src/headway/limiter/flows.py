@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from headway.core.change import Change
@@ -23,6 +24,9 @@ __all__ = ["decide", "degraded", "give_back", "wait"]
 
 _LOOK_AGAIN_NS = 250_000_000
 """How often a wait for somebody else's lease looks whether it was given back in another process."""
+
+_PATIENCE_NS = 1_000_000_000
+"""How long after its time a waiting caller looks whether those before it in line are still there."""
 
 
 def decide(
@@ -101,6 +105,7 @@ def wait(
     ticket: Ticket,
     ticks: Callable[[], int],
     deadline: int | None,
+    current: Callable[[Plan], Plan],
 ) -> Flow[Decision]:
     """Stand in line, then ask until admitted; give up at once where it cannot end in time.
 
@@ -114,6 +119,7 @@ def wait(
         ticket: not yet in line.
         ticks: the clock the deadline is on, ns.
         deadline: on ``ticks``; None waits for ever.
+        current: the plan with the quotas that its limits have by now.
 
     Returns:
         The admitting decision, once its delay is over too; else a refusal whose wait is what it would have taken.
@@ -126,26 +132,48 @@ def wait(
     try:
         if not ticket.first:
             told = yield from _told(plan, keys, costs, ahead, now)
-            if told is not None and (told.never or (told.retry_after_ns or 0) > left()):
+            if told is not None and (told.never or _surely(told) > left()):
                 return told
-            if not (yield Turn(ticket, left())):
-                return told or (yield from decide(plan, keys, costs, now, commit=False))
+            patience = _PATIENCE_NS + ((told.retry_after_ns or 0) if told else 0)
+            while not (yield Turn(ticket, min(left(), patience))) and not lines.is_first(ticket):
+                if not left():
+                    return (yield from _out_of_time(current(plan), keys, costs, now, held, lines, ticket))
+                patience = _PATIENCE_NS
         while True:
             ticket.calm()
-            decision = yield from decide(plan, keys, costs, now, held=held)
-            needed = decision.verdict.delay if decision.allowed else decision.retry_after_ns
-            if decision.allowed and not needed:
-                return decision
-            if needed is None or needed > left() or (decision.degraded and not decision.allowed):
-                return (yield from _too_late(decision)) if decision.allowed else decision
+            decision = yield from decide(current(plan), keys, costs, now, held=held)
             if decision.allowed:
-                lines.leave(ticket)
-                yield from _delayed(decision, ticket, needed)
+                delay = decision.verdict.delay
+                if delay > left():
+                    return (yield from _too_late(decision, lines))
+                if delay:
+                    lines.leave(ticket)
+                    yield from _delayed(decision, lines, ticket, ticks, ticks() + delay)
                 return decision
-            at_most = isinstance(decision.binding, Refused) and decision.binding.at_most
-            yield Pause(ticket, min(needed, _LOOK_AGAIN_NS) if at_most else needed)
+            needed, surely = decision.retry_after_ns, _surely(decision)
+            if needed is None or decision.degraded or surely > left() or not left():
+                return decision
+            yield Pause(ticket, min(left(), max(surely, min(needed, _LOOK_AGAIN_NS))))
     finally:
         lines.leave(ticket)
+
+
+def _surely(refusal: Decision) -> int:
+    """The ns that have to pass whatever others give back: the longest wait that is no upper bound."""
+    outcomes = refusal.outcomes
+    refused = [outcomes.get(limit.name) for limit in refusal.verdict.violated]
+    return max((out.retry_after for out in refused if isinstance(out, Refused) and not out.at_most), default=0)
+
+
+def _out_of_time(
+    plan: Plan, keys: Sequence[Key], costs: Sequence[int], now: int, held: Lease | None, lines: Lines, ticket: Ticket
+) -> Flow[Decision]:
+    """The deadline of a caller that is not first: what it would still have taken; if nothing, its units."""
+    told = yield from _told(plan, keys, costs, lines.ahead(ticket), now)
+    if told is not None:
+        return told
+    decision = yield from decide(plan, keys, costs, now, held=held)
+    return (yield from _too_late(decision, lines)) if decision.allowed and decision.verdict.delay else decision
 
 
 def _told(
@@ -155,23 +183,31 @@ def _told(
     peeked = yield from decide(plan, keys, costs, now, commit=False)
     if peeked.never or peeked.degraded:
         return peeked if peeked.never else None
+    try:
+        return (yield from _clearing(plan.charges(keys, costs), ahead, peeked))
+    except StoreError:  # asking for the units themselves decides what this means
+        return None
+
+
+def _clearing(charges: Sequence[Charge], ahead: Sequence[int], peeked: Decision) -> Flow[Decision | None]:
     outcomes: list[Outcome | None] = []
-    for charge, before, outcome in zip(plan.charges(keys, costs), ahead, peeked.verdict.outcomes, strict=True):
+    for charge, before, outcome in zip(charges, ahead, peeked.verdict.outcomes, strict=True):
         clears, _ = yield Clears(replace(charge, cost=before + charge.cost))
         if clears and outcome is not None and not isinstance(outcome, Never):
             at_most = isinstance(outcome, Refused) and outcome.at_most
             outcome = Refused(outcome.remaining, clears, outcome.replenish_after, outcome.reset_after, at_most)
         outcomes.append(outcome)
     refusing = any(
-        isinstance(outcome, Refused) and not limit.shadow for limit, outcome in zip(plan.limits, outcomes, strict=True)
+        isinstance(outcome, Refused) and not charge.limit.shadow
+        for charge, outcome in zip(charges, outcomes, strict=True)
     )
     verdict = replace(peeked.verdict, outcomes=tuple(outcomes), allowed=not refusing)
     return Decision.of(verdict) if refusing else None
 
 
-def _too_late(decision: Decision) -> Flow[Decision]:
+def _too_late(decision: Decision, lines: Lines) -> Flow[Decision]:
     """An admission whose delay would end after the deadline: give it back, and say what it would have taken."""
-    yield Apply(decision.changes(give_back=True))
+    yield from _undo(decision, lines)
     verdict = decision.verdict
     outcomes = tuple(
         Refused(outcome.remaining, outcome.delay, outcome.replenish_after, outcome.reset_after)
@@ -182,10 +218,18 @@ def _too_late(decision: Decision) -> Flow[Decision]:
     return Decision.of(replace(verdict, outcomes=outcomes, allowed=False))
 
 
-def _delayed(decision: Decision, ticket: Ticket, ns: int) -> Flow[None]:
+def _delayed(decision: Decision, lines: Lines, ticket: Ticket, ticks: Callable[[], int], until: int) -> Flow[None]:
     """Let an admitted caller's delay pass; one that is cancelled in it gives its units back."""
     try:
-        yield Pause(ticket, ns)
+        while (rest := until - ticks()) > 0:
+            ticket.calm()  # a wake from the time in line must not cut the delay short
+            yield Pause(ticket, rest)
     except BaseException:
-        yield Apply(decision.changes(give_back=True))
+        yield from _undo(decision, lines)
         raise
+
+
+def _undo(decision: Decision, lines: Lines) -> Flow[None]:
+    """Give an admission back that nobody will use. Where the store is away it stays charged: never too little."""
+    with suppress(StoreError):
+        yield from give_back(decision.changes(give_back=True), lines)

@@ -8,11 +8,12 @@ from typing import NamedTuple, Protocol
 from headway.core.bill import Settlement, grant, settle
 from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.lease import Receipt
 from headway.core.limit import Limit
-from headway.core.outcome import Outcome
+from headway.core.outcome import Admitted, Outcome
 from headway.core.rule import State
 
-__all__ = ["Answer", "AsyncStore", "Store", "settled_bill"]
+__all__ = ["Answer", "AsyncStore", "Store", "settled_bill", "undoing"]
 
 
 class Answer(NamedTuple):
@@ -140,3 +141,15 @@ def settled_bill(
         costs = grant(rules, states, costs, now, flexible=flexible, shadows=shadows)
     leases = [charge.lease for charge in charges]
     return settle(rules, states, costs, now, leases=leases, shadows=shadows), costs
+
+
+def undoing(charges: Sequence[Charge], answer: Answer) -> tuple[Change, ...]:
+    """What giving a whole bill back asks of a store; nothing where it was refused."""
+    if not answer.allowed:
+        return ()
+    lines = zip(charges, answer.costs, answer.outcomes, strict=True)
+    return tuple(
+        Change(charge, Receipt(answer.now, cost, charge.lease.token if charge.lease else 0, outcome), give_back=cost)
+        for charge, cost, outcome in lines
+        if cost and isinstance(outcome, Admitted)
+    )

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import TypeVar
 
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.stores.base import Answer, Store
+from headway.errors import StoreError
+from headway.stores.base import Answer, Store, undoing
 
 __all__ = ["ThreadedStore"]
 
@@ -21,7 +23,8 @@ _Result = TypeVar("_Result")
 class ThreadedStore:
     """``AsyncStore`` over a ``Store``. Usable from several event loops, and after a fork.
 
-    A caller that is cancelled before its turn is not charged; one that is cancelled during it may be.
+    A caller that is cancelled before its turn is not charged; of one that is cancelled during it the worker gives the
+    units back.
 
     Args:
         store: the store whose calls may wait.
@@ -38,7 +41,13 @@ class ThreadedStore:
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
-        return await self._run(lambda: self.store.advance(charges, commit=commit))
+        future = self._submit(lambda: self.store.advance(charges, commit=commit))
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if commit and not future.cancel():
+                future.add_done_callback(lambda done: self._submit(lambda: self._undo(charges, done)))
+            raise
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
@@ -67,8 +76,17 @@ class ThreadedStore:
             self._worker.shutdown(wait=False)
             self._worker = None
 
+    def _undo(self, charges: Sequence[Charge], done: Future[Answer]) -> None:
+        """Give back what nobody was told that they have. Where the store is away it stays charged: never too little."""
+        if done.exception() is None and (changes := undoing(charges, done.result())):
+            with suppress(StoreError):
+                self.store.change(changes)
+
     async def _run(self, call: Callable[[], _Result]) -> _Result:
+        return await asyncio.wrap_future(self._submit(call))
+
+    def _submit(self, call: Callable[[], _Result]) -> Future[_Result]:
         if self._worker is None or self._owner != os.getpid():
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="headway-store")
             self._owner = os.getpid()
-        return await asyncio.get_running_loop().run_in_executor(self._worker, call)
+        return self._worker.submit(call)
