@@ -37,8 +37,11 @@ class _Limited:
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
 
-    async def __call__(self, connection: HTTPConnection) -> Decision | None:
-        """Ask; the decision of an admitted request, None where it was not asked about."""
+    async def __call__(self, *, connection: HTTPConnection) -> Decision | None:
+        """Ask; the decision of an admitted request, None where it was not asked about.
+
+        By keyword only, as FastAPI calls it: used as a decorator it fails at once, instead of limiting nothing.
+        """
         scope, guard = connection.scope, self._guard
         if is_exempt(scope.get("endpoint")):
             return None

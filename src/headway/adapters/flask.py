@@ -21,7 +21,7 @@ from headway.adapters.cors import ORIGIN
 from headway.adapters.drive import drive
 from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import LEDGER, Ledger, ResponseFacts, merged_fields
-from headway.adapters.order import check_order, late, remember
+from headway.adapters.order import check_order, decorates, late, remember
 from headway.adapters.routes import NOWHERE, Place, exempt, is_exempt
 from headway.adapters.wsgi import asked_of, facts_of
 from headway.errors import RateLimited
@@ -87,7 +87,8 @@ class RateLimits:
 
         def decorate(function: F) -> F:
             name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
-            if any(function is view for app in self._apps for view in app.view_functions.values()):
+            above = decorates(function)
+            if above and any(function is view for app in self._apps for view in app.view_functions.values()):
                 raise late(function)
             guard = Guard(limiter, {"exempt_paths": (), **options}, where=f"limit() of {name}()", asynchronous=False)
             asynchronous = inspect.iscoroutinefunction(function)
@@ -103,7 +104,8 @@ class RateLimits:
                 return await function(*args, **kwargs)
 
             wrapper: Any = limited_async if asynchronous else limited
-            remember(function, wrapper)
+            if above:
+                remember(function, wrapper)
             return wrapper  # type: ignore[no-any-return]  # the same to its caller
 
         return decorate

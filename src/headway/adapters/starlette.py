@@ -17,7 +17,7 @@ from headway.adapters.asgi_messages import Receive, Scope, Send, asked_of
 from headway.adapters.drive import drive_async
 from headway.adapters.guard import Guard, Options
 from headway.adapters.ledger import LEDGER, Ledger, ResponseFacts
-from headway.adapters.order import remember
+from headway.adapters.order import decorates, remember
 from headway.adapters.routes import exempt, is_exempt
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.limiter import Limiter
@@ -80,7 +80,8 @@ def limit(limiter: AsyncLimiter | Limiter, **options: Unpack[Options]) -> Callab
                 return response
             return _Served(response, ledger)
 
-        remember(function, limited)
+        if decorates(function):
+            remember(function, limited)
         return limited  # type: ignore[return-value]  # the same to its caller
 
     return decorate
