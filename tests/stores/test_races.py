@@ -18,6 +18,7 @@ from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.stores.memory import MemoryStore
+from headway.stores.sqlite import SqliteStore
 from headway.testing.clock import ManualClock
 from ways import STORES
 
@@ -165,6 +166,28 @@ def test_eight_processes_on_a_fresh_file_are_admitted_exactly_the_budget(tmp_pat
         seen = [json.loads(out) for out, _ in answers]
         assert [problem for _, problems in seen for problem in problems] == []
         assert sorted(left for admitted, _ in seen for left in admitted) == list(range(100))
+
+
+@pytest.mark.usefixtures("frantic")
+def test_a_file_in_the_making_is_never_taken_for_another_programs(tmp_path: Path) -> None:
+    """Six stores opened on each of forty fresh files at once: whoever comes second sees all of the first one's marks or none."""
+    problems: list[BaseException] = []
+    start = threading.Barrier(6)
+
+    def work() -> None:
+        for number in range(40):
+            start.wait()
+            try:
+                SqliteStore(tmp_path / f"{number}.db").close()
+            except Exception as error:
+                problems.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert problems == []
 
 
 def test_one_slow_thread_holds_up_no_clock(clock: ManualClock) -> None:

@@ -313,9 +313,13 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     """Set the connection up and the schema, once per file, whoever comes first."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    connection.execute("BEGIN")  # one look at all three: another process may be making the file right now
+    try:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    finally:
+        _roll_back(connection)
     if application not in (0, APPLICATION_ID) or (application == 0 and tables):
         raise StoreUnusable(f"SQLite store {path}: is another program's database; name another file")
     if application == APPLICATION_ID and version > SCHEMA_VERSION:
