@@ -11,16 +11,22 @@ from uuid import UUID
 
 from headway import (
     Admitted,
+    AllowList,
     AsyncLimiter,
+    BanList,
     Decision,
     Limit,
     Limiter,
     MemoryStore,
     Never,
     Outcome,
+    Overridden,
+    ProvidedLimit,
     Quota,
     RateLimited,
     Refused,
+    TieredLimit,
+    When,
     open_store,
 )
 from headway.stores.base import AsyncStore, Store
@@ -143,6 +149,26 @@ class Suite(StoreConformance):
     def open_store(self, clock: Callable[[], int] | None) -> Store:
         """A store."""
         return MemoryStore(clock=clock)
+
+
+async def quota_of(request: Mapping[str, object]) -> str | None:
+    return {"acme": "1000/min"}.get(str(request["account"]))
+
+
+async def choices() -> None:
+    tiers = TieredLimit("api", {"free": "60/min", "pro": quota}, by="account", tier="plan", unknown="free", shadow=True)
+    own = ProvidedLimit("own", quota_of, by="account", default="60/min", cache_seconds=5)
+    limiter = AsyncLimiter(
+        BanList("banned", {"ip": ["203.0.113.0/24"]}, {"account": "eve"}),
+        Overridden(tiers, {"acme": "1000/min", 42: "block"}),
+        When({"method": ["POST", "PUT"], "size": {"at_least": 10, "missing": True}}, own),
+        When([{"plan": "free"}, {"trial": True}], Limit("free", "5/day")),
+        exempt=AllowList({"ip": "10.0.0.0/8"}),
+    )
+    decision = await limiter.hit(ip="192.0.2.1", account=42, method="POST", plan="free", trial=False)
+    assert_type(decision.shadowed, tuple[str, ...])
+    own.forget(account=42)
+    assert_type(own.failures, int)
 
 
 def stores(asynchronous: AsyncStore, clock: ManualClock) -> None:
