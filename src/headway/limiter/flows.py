@@ -134,7 +134,7 @@ def wait(
             told = yield from _told(plan, keys, costs, ahead, now)
             if told is not None and (told.never or _surely(told) > left()):
                 return told
-            patience = _PATIENCE_NS + ((told.retry_after_ns or 0) if told else 0)
+            patience = _PATIENCE_NS + (0 if told is None else told.retry_after_ns or 0)
             while not (yield Turn(ticket, min(left(), patience))) and not lines.is_first(ticket):
                 if not left():
                     return (yield from _out_of_time(current(plan), keys, costs, now, held, lines, ticket))

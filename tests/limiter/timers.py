@@ -1,0 +1,73 @@
+"""Timers for tests of waiting: they count what is waited for, and let time pass only when told."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from headway.testing.clock import ManualClock
+
+
+class Stepped:
+    """Time stands until the test moves the clock; a caller that waits really waits.
+
+    Attributes:
+        pauses: the ns of every wait for time.
+        turns: how often a caller waited for its turn.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.clock = clock
+        self.pauses: list[int] = []
+        self.turns = 0
+
+    def ticks(self) -> int:
+        return self.clock.now
+
+    def pause(self, event: threading.Event, ns: int) -> None:
+        self.pauses.append(ns)
+        self._until(event, ns)
+
+    def turn(self, event: threading.Event, ns: int) -> None:
+        self.turns += 1
+        self._until(event, ns)
+
+    def _until(self, event: threading.Event, ns: int) -> None:
+        end = self.clock.now + ns
+        while self.clock.now < end and not event.wait(0.0005):
+            pass
+
+    async def pause_async(self, event: asyncio.Event, ns: int) -> None:
+        self.pauses.append(ns)
+        await self._until_async(event, ns)
+
+    async def turn_async(self, event: asyncio.Event, ns: int) -> None:
+        self.turns += 1
+        await self._until_async(event, ns)
+
+    async def _until_async(self, event: asyncio.Event, ns: int) -> None:
+        end = self.clock.now + ns
+        while self.clock.now < end and not event.is_set():  # noqa: ASYNC110  # the test moves the clock
+            await asyncio.sleep(0)
+
+
+class Woken(Stepped):
+    """Waiting for time moves the clock; waiting for one's turn ends only by being woken.
+
+    Attributes:
+        wakes: how often a caller that waited for its turn was woken.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock)
+        self.wakes = 0
+
+    async def pause_async(self, event: asyncio.Event, ns: int) -> None:
+        self.pauses.append(ns)
+        await asyncio.sleep(0)
+        self.clock.advance(ns=ns)
+
+    async def turn_async(self, event: asyncio.Event, ns: int) -> None:
+        self.turns += 1
+        await event.wait()
+        self.wakes += 1
