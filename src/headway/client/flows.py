@@ -15,7 +15,7 @@ from headway.client.reading import read
 from headway.client.rejection import Rejection
 from headway.client.retry import GiveUp, Leave, Retry, Wait
 from headway.errors import DeadlineTooSoon, RateLimitedError
-from headway.limiter.base import nanoseconds
+from headway.limiter.arguments import nanoseconds
 
 __all__ = ["Acquire", "Complete", "Effect", "Send", "Sleep", "sending"]
 

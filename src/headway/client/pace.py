@@ -12,8 +12,8 @@ from headway.client.attempt import Reply
 from headway.client.pacing import BasePace, Call, Calls, Cost, Nap, Quotas
 from headway.client.reading import read
 from headway.client.rejection import Rejection
+from headway.limiter.arguments import merged
 from headway.limiter.async_limiter import AsyncLimiter
-from headway.limiter.base import merged
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.limiter.timer import Timer

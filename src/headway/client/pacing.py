@@ -24,8 +24,8 @@ from headway.core.limit import Algorithm, Limit
 from headway.core.outcome import Admitted
 from headway.core.quota import SECOND, Quota
 from headway.errors import ConfigError, DeadlineTooSoon, RateLimited, StoreUnavailable
+from headway.limiter.arguments import nanoseconds
 from headway.limiter.async_limiter import AsyncLimiter
-from headway.limiter.base import nanoseconds
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.limiter.timer import REAL_TIME, Timer
