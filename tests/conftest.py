@@ -1,18 +1,15 @@
 """What every test shares: one time, and hypothesis without deadlines or a database that remembers other machines.
 
-Set HEADWAY_TESTS_LONG=1 for the long variants: ten times the examples, two hundred kills.
+The long variants: see ``length``.
 """
 
 from __future__ import annotations
-
-import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from headway.testing.clock import ManualClock
-
-LONG = os.environ.get("HEADWAY_TESTS_LONG") == "1"
+from length import LONG
 
 settings.register_profile(
     "headway",

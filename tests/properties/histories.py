@@ -48,19 +48,24 @@ WINDOWS = [
 
 
 @st.composite
-def window_limits(draw: st.DrawFn, name: str = "l") -> Limit:
-    """Any limit of another algorithm than GCRA."""
-    algorithm = draw(st.sampled_from(WINDOWS))
+def window_limits(draw: st.DrawFn, algorithm: Algorithm | None = None) -> Limit:
+    """Any limit of that algorithm, or of any other than GCRA."""
+    algorithm = algorithm or draw(st.sampled_from(WINDOWS))
     if algorithm is Algorithm.CALENDAR_WINDOW:
         unit = draw(st.sampled_from(["day", "week", "month"]))
         zone = draw(
             st.sampled_from(["UTC", "Europe/Berlin", "America/Havana", "Australia/Lord_Howe", "Asia/Kathmandu"])
         )
-        return Limit(name, f"{draw(st.integers(1, 12))} per {unit} in {zone}", by="id")
-    return Limit(name, draw(small_quotas), by="id", algorithm=algorithm)
+        return Limit("l", f"{draw(st.integers(1, 12))} per {unit} in {zone}", by="id")
+    return Limit("l", draw(small_quotas), by="id", algorithm=algorithm)
 
 
 limits = st.one_of(gcra_limits, window_limits())
+
+
+def limits_like(limit: Limit) -> st.SearchStrategy[Limit]:
+    """Limits of the same algorithm, with any quota."""
+    return gcra_limits if limit.algorithm is Algorithm.GCRA else window_limits(limit.algorithm)
 
 
 @dataclass(frozen=True)

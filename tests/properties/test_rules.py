@@ -181,7 +181,7 @@ def test_a_changed_quota_keeps_the_state_and_frightens_nobody(
 ) -> None:
     """Another count, period or burst on the same key: what was used stays used, and no wait passes the new recovery."""
     old = data.draw(h.limits)
-    new = data.draw(h.limits.filter(lambda limit: limit.algorithm is old.algorithm))
+    new = data.draw(h.limits_like(old))
     state, now = h.play(old.rule, period_of(old), before)
     carried = None if state is None else new.rule.load(old.rule.dump(state))
     longest = _longest_recovery(new) + CLOCK_SLACK_NS

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from conftest import LONG
 from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.core.quota import SECOND
@@ -28,6 +27,7 @@ from headway.limiter.limiter import Limiter
 from headway.stores import sqlite as module
 from headway.stores.sqlite import APPLICATION_ID, SCHEMA_VERSION, SqliteStore
 from headway.testing.clock import ManualClock
+from length import LONG
 
 HUNDRED = Limit("hundred", "100 per 365 days", by="id")
 SHORT = Limit("short", "1/s", by="id")
