@@ -15,9 +15,10 @@ def configured() -> None:
             ALLOWED_HOSTS=["*"],
             SECRET_KEY="of these tests",
             DEBUG=False,
-            INSTALLED_APPS=["headway.adapters.django"],
+            INSTALLED_APPS=["django.contrib.contenttypes", "django.contrib.auth", "headway.adapters.django"],
             ROOT_URLCONF=(),
             LOGGING_CONFIG=None,
             USE_TZ=True,
+            REST_FRAMEWORK={"DEFAULT_AUTHENTICATION_CLASSES": []},
         )
         django.setup()

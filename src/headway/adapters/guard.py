@@ -140,6 +140,11 @@ class Guard:
         self._told_away = False
 
     @property
+    def settles(self) -> bool:
+        """Something is left to do when a response has been sent."""
+        return self._reserves or self._holds
+
+    @property
     def needs_route(self) -> bool:
         """The route, its parameters or the query may decide: the adapter finds them before it asks."""
         return self.attributes.needs_route or (self._probes is not None and self._probes.needs_route)

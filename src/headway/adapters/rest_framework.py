@@ -50,21 +50,22 @@ class RateLimitThrottle(BaseThrottle):  # type: ignore[misc]  # no types
 
         Raises:
             APIException: a refusal whose status is not 429: blocked, never admissible, the store is away.
+            ConfigError: something is to be settled after the response, and no middleware would do it.
         """
         if is_exempt(type(view)) or is_exempt(getattr(view, (request.method or "").lower(), None)):
             return True
         guard = self._ready()
+        if guard.settles and not _has_middleware():
+            raise ConfigError(
+                f"{guard.where}: what is settled after the response needs "
+                "'headway.adapters.django.RateLimitMiddleware' in MIDDLEWARE"
+            )
         ledger: Ledger | None = request.META.get(LEDGER)
         if ledger is None:
             ledger = request.META[LEDGER] = Ledger()
         match = request.resolver_match
         place = answers.NOWHERE if match is None else answers.Place(f"/{match.route}", match.kwargs)
         refusal = drive(guard.ask(request, answers.asked_of(request, place), ledger))
-        if any(entry.open and entry.guard is guard for entry in ledger.entries) and not _has_middleware():
-            raise ConfigError(
-                f"{guard.where}: what is settled after the response needs "
-                "'headway.adapters.django.RateLimitMiddleware' in MIDDLEWARE"
-            )
         view.headers.update(answers.merged_fields([], ledger, asked=False))
         if refusal is None:
             return True
