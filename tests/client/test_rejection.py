@@ -79,3 +79,21 @@ def test_x_should_retry_false_forbids_a_retry(kind: int) -> None:
         rejection = read(kind, {"x-should-retry": value}, "")
         assert rejection is not None
         assert rejection.no_retry is forbids
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Site Verification is not completed. Please wait for some time and try again", "ambiguous"),
+        ("The key is still being verified", "ambiguous"),
+        ("Key validation is pending", "ambiguous"),
+        ("User is unauthorized to access the site. Please verify the site using the key and try again", "forbidden"),
+        ("Invalid key", "misconfigured"),
+        ("", "forbidden"),
+    ],
+)
+def test_a_denial_that_may_pass_is_ambiguous(text: str, kind: str) -> None:
+    """A 403 that speaks of something unfinished may pass by itself; one that only says no does not."""
+    rejection = read(403, {"Content-Type": "application/json"}, {"message": text})
+    assert rejection is not None
+    assert rejection.kind == kind

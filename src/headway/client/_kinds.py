@@ -1,5 +1,6 @@
 """Which kind a refusal is, from all evidence: codes, sentences, the violated limit, then the status."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -22,6 +23,12 @@ _GRPC = {
     "PERMISSION_DENIED": RejectionKind.FORBIDDEN,
     "UNAUTHENTICATED": RejectionKind.MISCONFIGURED,
 }
+_PASSES = re.compile(
+    r"\bwait\b|\btry(?:ing)? again (?:later|soon|in)\b|\b(?:not (?:yet )?|being )(?:been )?(?:completed?|verified|validated)\b"
+    r"|\b(?:pending|in progress)\b",
+    re.IGNORECASE,
+)
+"""What a denial says that may pass by itself, such as a key that is still being verified."""
 _LIMITING = (Meaning.MONEY, Meaning.LOCKED, Meaning.OVERLOAD, Meaning.LIMIT)
 _ORDER = list(Meaning)
 
@@ -193,5 +200,7 @@ def _otherwise(seen: Evidence, said: Meaning | None, source: str) -> tuple[Rejec
     if said in (Meaning.SETUP, Meaning.FORBIDDEN):
         return _denied(said), source
     if seen.status == 403:
+        if any(_PASSES.search(text) for text in seen.texts):
+            return RejectionKind.AMBIGUOUS, "body text"
         return RejectionKind.FORBIDDEN, "status"
     return RejectionKind.AMBIGUOUS, "status"

@@ -17,6 +17,7 @@ from headway.errors import ConfigError
 
 __all__ = ["GiveUp", "Leave", "Retry", "Step", "Wait"]
 
+_FOR_GOOD = (RejectionKind.FORBIDDEN, RejectionKind.MISCONFIGURED)
 _UNAVAILABLE = (RejectionKind.OVERLOADED, RejectionKind.TRANSIENT)
 _LONGEST_ADVICE = 3_600.0
 _MOST_DOUBLINGS = 60
@@ -58,6 +59,8 @@ class Retry:
         spread: seconds, from 0; a stated wait is lengthened by up to this, at random, so that callers do not come
             back all at once.
         ambiguous: further attempts after a refusal that does not say whether waiting helps (a fresh key's 403).
+        may_pass: statuses whose refusals this service may lift by itself although they say "forbidden" (403, while a
+            key is fresh): they count as ambiguous.
         unavailable: whether 503 and the like (overloaded, maintenance) are retried; only repeatable requests are.
         connection_errors: whether connection errors are retried; only repeatable requests, and those never sent.
         repeat_all: the caller vouches that every request may be sent twice.
@@ -74,6 +77,7 @@ class Retry:
     longest: float = 60.0
     spread: float = 1.0
     ambiguous: int = 2
+    may_pass: tuple[int, ...] = ()
     unavailable: bool = True
     connection_errors: bool = False
     repeat_all: bool = False
@@ -118,8 +122,8 @@ class Retry:
             left: seconds until the deadline, 0 or more.
             chance: a random number from 0 up to, not including, 1.
         """
-        kind = rejection.kind
-        if not rejection.waiting_helps or (kind in _UNAVAILABLE and not self.unavailable):
+        kind = self.kind(status, rejection)
+        if kind in _FOR_GOOD or (kind in _UNAVAILABLE and not self.unavailable):
             return Leave()
         if rejection.no_retry:
             return GiveUp("The server asks not to be tried again.")
@@ -129,13 +133,22 @@ class Retry:
         if kind is RejectionKind.QUOTA_EXHAUSTED and rejection.retry_after is None:
             return GiveUp("It was not tried again: a spent quota that does not say when it resets.")
         if kind is RejectionKind.AMBIGUOUS:
-            before = sum(_kind(attempt) is RejectionKind.AMBIGUOUS for attempt in history)
+            before = sum(
+                attempt.rejection is not None
+                and self.kind(attempt.status or 0, attempt.rejection) is RejectionKind.AMBIGUOUS
+                for attempt in history
+            )
             if before >= self.ambiguous:
                 return GiveUp(f"Gave up after {_times(len(history) + 1)}: it may never help.")
         if len(history) + 1 >= self.attempts:
             return GiveUp(f"Gave up after {_times(len(history) + 1)}.")
         refusals = sum(attempt.rejection is not None for attempt in history)
         return self._in_time(self._wait(rejection, refusals, left, chance), left)
+
+    def kind(self, status: int, rejection: Rejection) -> RejectionKind:
+        """What kind of refusal it is, with what the caller knows of the service."""
+        unsure = status in self.may_pass and not rejection.waiting_helps
+        return RejectionKind.AMBIGUOUS if unsure else rejection.kind
 
     def after_failure(
         self, request: Outgoing, failure: Failure, history: Sequence[Attempt], left: float, chance: float
@@ -183,10 +196,6 @@ class Retry:
 
 def _doubled(seconds: float, times: int) -> float:
     return math.ldexp(seconds, min(times, _MOST_DOUBLINGS))
-
-
-def _kind(attempt: Attempt) -> RejectionKind | None:
-    return attempt.rejection.kind if attempt.rejection is not None else None
 
 
 def _times(attempts: int) -> str:
