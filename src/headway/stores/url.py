@@ -1,4 +1,4 @@
-"""Store URLs: ``memory://``, ``sqlite:///relative``, ``sqlite:////absolute``."""
+"""Store URLs: ``memory://``, ``sqlite:///relative``, ``sqlite:////absolute``, ``redis://…`` and its kin."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["open_async_store", "open_store"]
 
-_ACCEPTED = "memory://, sqlite:///relative/file.db, sqlite:////absolute/file.db or postgresql://user@host/database"
+_ACCEPTED = (
+    "memory://, sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://user@host/database, "
+    "redis://host:port/db (rediss:// with TLS), unix:///path/to/socket, redis+sentinel://host1,host2/service/db or "
+    "redis+cluster://host1,host2"
+)
+_REDIS = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
 
 
 def open_store(url: str, *, base: Path | None = None) -> Store:
@@ -32,6 +37,10 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
         raise ConfigError(f"store is a {type(url).__name__}; expected a store or a URL: {_ACCEPTED}")
     if url == "memory://":
         return MemoryStore()
+    if url.startswith(_REDIS):
+        from headway.stores.redis.sync import RedisStore  # only its users pay
+
+        return RedisStore(url)
     from urllib.parse import unquote, urlsplit  # slow to import; a memory store does without
 
     try:
@@ -70,6 +79,10 @@ def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = Non
         except ImportError as error:
             raise ConfigError(_missing("postgres", store)) from error
         return AsyncPostgresStore(store)
+    if isinstance(store, str) and store.startswith(_REDIS):
+        from headway.stores.redis.aio import AsyncRedisStore  # only its users pay
+
+        return AsyncRedisStore(store)
     opened = open_store(store, base=base) if isinstance(store, str) else store
     if isinstance(opened, MemoryStore):
         return ImmediateStore(opened)

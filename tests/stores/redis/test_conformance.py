@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from headway.stores.base import Store
-from headway.stores.redis import RedisStore
-from headway.testing import StoreConformance
+from headway.stores.redis import AsyncRedisStore, RedisStore
+from headway.testing import StoreConformance, blocking
 from servers import Server
 
 
@@ -24,3 +24,10 @@ class TestRedisStore(StoreConformance):
 
     def open_store(self, clock: Callable[[], int] | None) -> Store:
         return RedisStore(self.url, clock=clock, deadline=5)
+
+
+class TestAsyncRedisStore(TestRedisStore):
+    """So does its twin, and calls from several threads meet in one event loop."""
+
+    def open_store(self, clock: Callable[[], int] | None) -> Store:
+        return blocking(AsyncRedisStore(self.url, clock=clock, deadline=5))

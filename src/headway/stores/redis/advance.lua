@@ -45,10 +45,10 @@ local function load_rules()
       cost, burst, flags, cw, cf, depth_w, depth_f, d, tw, tf, lw, le, pos = unpack('<dddddddddddd', line, 2)
     end
     local wanted, enforced, _, asked = common(cost, flags, bend)
-    local sw, sf, dw, df, open = 0, 0, 0, 0, {}
+    local sw, sf, dw, df, open, given_back = 0, 0, 0, 0, {}, nil
     local w, f, capped = 0, 0, false
     if s then
-      sw, sf, dw, df, open = tat(s, d)
+      sw, sf, dw, df, open, given_back = tat(s, d)
       w, f, capped = owes(sw, sf, depth_w, depth_f, dw, df, d)
     end
     local function times(k) -- k * T
@@ -60,21 +60,15 @@ local function load_rules()
         return asked and 0 or nil
       end
       local room_w, room_f = less(depth_w, depth_f, w, f, d)
-      local fits = floor((room_w + room_f / d) / (tw + tf / d))
-      while fits > 0 and after(fits * tw, 0, room_w, room_f) do
+      local fits = min(burst, ceil((room_w + room_f / d) / (tw + tf / d)) + 1) -- at most 3 too many
+      for _ = 1, 4 do
+        local kw, kf = times(fits)
+        if fits == 0 or not after(kw, kf, room_w, room_f) then
+          break
+        end
         fits = fits - 1
       end
-      local kw, kf = times(fits)
-      while fits > 0 and after(kw, kf, room_w, room_f) do
-        fits = fits - 1
-        kw, kf = times(fits)
-      end
-      kw, kf = times(fits + 1)
-      while not after(kw, kf, room_w, room_f) do
-        fits = fits + 1
-        kw, kf = times(fits + 1)
-      end
-      return min(fits, burst)
+      return fits
     end
     if cost == 0 then
       return false, nil, 0, enforced
@@ -101,7 +95,7 @@ local function load_rules()
       local ew, ee = plus(now, 0, lw, le)
       open[#open + 1] = {token = sub(line, pos), cw = cw, cf = cf, lw = huge, lf = 0, expires = said(ew, ee)}
     end
-    local value, us = written(now + nw, nf, d, 0, 0, open)
+    local value, us = written(now + nw, nf, d, 0, 0, open, given_back)
     return false, value, us, enforced
   end
 

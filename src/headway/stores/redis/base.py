@@ -12,8 +12,8 @@ from headway.core.quota import SECOND, parse_duration
 from headway.errors import ConfigError, QuotaError
 from headway.stores.base import Answer
 from headway.stores.clock import Clock
+from headway.stores.redis.bills import Decided
 from headway.stores.redis.clients import settings_of
-from headway.stores.redis.deciding import Decided
 from headway.stores.redis.keys import stored_key
 from headway.stores.redis.settings import Settings, read_url
 from headway.stores.redis.topology import Topology
@@ -117,13 +117,11 @@ def _seconds(name: str, value: object, *, least: float) -> float:
     return float(value)
 
 
-def _share(value: object) -> Fraction:
+def _share(value: Any) -> Fraction:
     try:
-        share = Fraction(value)  # type: ignore[arg-type]  # what cannot be one raises
+        share = Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         share = Fraction(0)
     if not 0 < share <= 1:
         raise ConfigError(f"share is {value!r}; expected a fraction above 0 and up to 1, such as '1/4'")
     return share
-
-

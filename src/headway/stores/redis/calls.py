@@ -15,7 +15,7 @@ from headway.stores.redis.scripts import Script
 from headway.stores.redis.settings import Node
 from headway.stores.redis.topology import Flow, Heard, Send, Topology
 
-__all__ = ["ask", "run", "run_on", "together"]
+__all__ = ["answer_of", "ask", "run", "run_on", "together"]
 
 _Result = TypeVar("_Result")
 
@@ -23,7 +23,9 @@ _MOST_HOPS: Final = 5
 _ASKING: Final = command(b"ASKING")
 
 
-def run(topology: Topology, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]) -> Flow[Reply]:
+def run(
+    topology: Topology, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]
+) -> Flow[Reply]:
     """Run a script where its keys are.
 
     Raises:
@@ -52,7 +54,7 @@ def run_on(
         if hop is None:
             break
         node, prefix = hop
-    return _answer(topology, node, heard)
+    return answer_of(topology, node, heard)
 
 
 def ask(topology: Topology, slot: int | None, *parts: bytes) -> Flow[Reply]:
@@ -72,7 +74,7 @@ def ask(topology: Topology, slot: int | None, *parts: bytes) -> Flow[Reply]:
         if hop is None:
             break
         node, prefix = hop
-    return _answer(topology, node, heard)
+    return answer_of(topology, node, heard)
 
 
 def together(flows: Sequence[Flow[_Result]]) -> Flow[list[_Result | StoreError]]:
@@ -119,7 +121,12 @@ def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Fl
     return None
 
 
-def _answer(topology: Topology, node: Node, heard: Heard) -> Reply:
+def answer_of(topology: Topology, node: Node, heard: Heard) -> Reply:
+    """A reply that is an answer.
+
+    Raises:
+        StoreError: it is none.
+    """
     if isinstance(heard, StoreError):
         topology.doubt()
         raise heard

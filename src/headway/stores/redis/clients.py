@@ -39,11 +39,17 @@ def settings_of(client: Any) -> Settings:
     sentinels = getattr(pool, "sentinel_manager", None)
     if sentinels is None:
         path = keywords.get("path")
-        node = Node("", 0, str(path)) if path else Node(keywords.get("host") or "localhost", int(keywords.get("port") or 6379))
+        node = (
+            Node("", 0, str(path))
+            if path
+            else Node(keywords.get("host") or "localhost", int(keywords.get("port") or 6379))
+        )
         return _made("single", (node,), keywords, secure)
     known = [one.connection_pool.connection_kwargs for one in sentinels.sentinels]
     places = tuple(Node(one.get("host") or "localhost", int(one.get("port") or 26379)) for one in known)
-    return _made("sentinel", places, keywords, secure, service=str(pool.service_name), sentinel=known[0])
+    return _made(
+        "sentinel", places, keywords, secure, service=str(getattr(pool, "service_name", "")), sentinel=known[0]
+    )
 
 
 def _is_tls(kind: Any) -> bool:

@@ -151,12 +151,20 @@ class GcraForm(Form):
         rule, receipt = self.rule, change.receipt
         longest = rule.depth + MAX_RECOVERY_NS * rule.scale  # as core.gcra.Gcra.take
         given = change.give_back if receipt.token == 0 else min(change.give_back, receipt.cost)
-        back = self._pair(min(given * rule.interval, longest))
-        full = self._pair(min(receipt.cost * rule.interval, longest))
-        ended = (receipt.at + receipt.outcome.reset_after) * rule.scale - rule.scale + 1  # as core.gcra.Gcra.give_back
-        taken = self._pair(min(change.take * rule.interval, longest))
-        end = self._pair(-(-ended // self._per_tick) * self._per_tick)
-        numbers = (self.d, *self._depth, *back, *full, *end, *taken, *self._pair(longest))
+        most = (receipt.at + receipt.outcome.reset_after) * rule.scale  # as core.gcra.Gcra._charged
+        least = most - rule.scale + 1
+        numbers = (
+            self.d,
+            *self._depth,
+            *self._pair(rule.interval),
+            *self._pair(min(given * rule.interval, longest)),
+            *self._pair(min(receipt.cost * rule.interval, longest)),
+            *self._pair(-(-least // self._per_tick) * self._per_tick),
+            *self._pair(most),
+            *divmod(receipt.at, 1000),
+            *self._pair(min(change.take * rule.interval, longest)),
+            *self._pair(longest),
+        )
         return _doubles(*self._head(change, late, units=given), *numbers) + b"%d" % receipt.token
 
     def load(self, text: bytes, now: int) -> State | None:
@@ -175,12 +183,15 @@ class GcraForm(Form):
         whole, part, d, debt, debt_part = map(int, fields[:5])
         numbers = [self._ticks(whole, part, d), self.rule.scale, self._ticks(debt, debt_part, d)]
         for at in range(5, len(fields), 6):
-            charged, charged_part = int(fields[at + 1]), int(fields[at + 2])
-            numbers += [int(fields[at]), self._ticks(charged, charged_part, d, up=0)]
-            low = fields[at + 3]
-            numbers.append(NOTHING_YET if low == b"-" else self._ticks(int(low), int(fields[at + 4]), d, up=0))
-            numbers.append(int(fields[at + 5]))
+            token, charged, charged_part, low, low_part, expires = fields[at : at + 6]
+            given = token[:1] == b"g"
+            numbers += [-int(token[1:]) if given else int(token)]
+            numbers += [self._many(charged, charged_part, d, up=int(given)), self._many(low, low_part, d, up=0)]
+            numbers += [int(expires)]
         return tuple(numbers)
+
+    def _many(self, whole: bytes, part: bytes, d: int, *, up: int) -> int:
+        return NOTHING_YET if whole == b"-" else self._ticks(int(whole), int(part), d, up=up)
 
     def _ticks(self, whole: int, part: int, d: int, *, up: int = 1) -> int:
         if d != self.d:
@@ -188,10 +199,13 @@ class GcraForm(Form):
         return (whole * self.d + part) * self._per_tick
 
     def dump(self, state: State) -> tuple[bytes, int]:
-        """See ``Form.dump``. Only for a state without debt or reservations, as ``scaled`` returns it."""
+        """See ``Form.dump``. Only for a state without open reservations, as ``scaled`` returns it."""
         ticks = self.rule.ticks(state)
         whole, part = divmod(-(-ticks // self._per_tick), self.d)
-        text = b"%d" % whole if part == 0 else _doubles(whole, part, self.d)
+        if not isinstance(state, int) and len(state) == 7:
+            text = b"r%020d:%d:%d:0:0:g%d:-:0:0:0:%d" % (whole, part, self.d, -state[3], state[6])
+        else:
+            text = b"%d" % whole if part == 0 else _doubles(whole, part, self.d)
         return text, self.rule.expires_at(state)
 
 

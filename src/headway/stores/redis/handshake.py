@@ -6,13 +6,17 @@ import ssl
 from collections.abc import Sequence
 
 from headway.errors import StoreError, StoreUnavailable, StoreUnusable
+from headway.stores.breaker import Breaker
 from headway.stores.redis.resp import Failed, Unreadable, command
 from headway.stores.redis.settings import Settings, Tls
 
-__all__ = ["context_of", "greeting", "problem_of"]
+__all__ = ["context_of", "greeting", "judge", "problem_of"]
 
 _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 """Errors that no waiting mends: somebody has to change a setting."""
+
+_AWAY = ("LOADING", "BUSY", "OOM", "MISCONF", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "NOREPLICAS")
+"""Errors of a server that cannot serve for a while."""
 
 
 def greeting(settings: Settings, credentials: Sequence[str] | None) -> list[bytes]:
@@ -44,6 +48,15 @@ def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
     if reply.kind in _NOT_OURS or text.startswith(("ERR unknown command", "ERR invalid password", "ERR DB index")):
         return StoreUnusable(f"Redis store {where}: {text}")
     return StoreUnavailable(f"Redis store {where}: {text}")
+
+
+def judge(breaker: Breaker, node: object, heard: Sequence[object]) -> None:
+    """Tell a breaker what became of a trip: a server that answers, but cannot serve now, is as good as away."""
+    for reply in heard:
+        if isinstance(reply, Failed) and reply.kind in _AWAY:
+            breaker.failed(problem_of(node, reply))
+            return
+    breaker.succeeded()
 
 
 def context_of(tls: Tls) -> ssl.SSLContext:

@@ -27,17 +27,14 @@ class Unreadable(NamedTuple):
     head: bytes
 
 
-Reply: TypeAlias = "bytes | int | None | Failed | Unreadable | list[Reply]"
+Reply: TypeAlias = "bytes | int | Failed | Unreadable | list[Reply] | None"
 
 _LONGEST_LINE = 64 * 1024
 
 
 def command(*parts: bytes) -> bytes:
     """One command as an array of bulk strings."""
-    packed = [b"*%d\r\n" % len(parts)]
-    for part in parts:
-        packed.append(b"$%d\r\n%b\r\n" % (len(part), part))
-    return b"".join(packed)
+    return b"*%d\r\n%b" % (len(parts), b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]))
 
 
 def parse(data: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:

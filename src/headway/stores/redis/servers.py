@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
+from headway.stores.redis.handshake import judge
 from headway.stores.redis.resp import Reply, Unreadable
 from headway.stores.redis.settings import Node, Settings
 from headway.stores.redis.topology import Heard, Send
@@ -65,7 +66,12 @@ class Server:
         except BaseException:
             wire.close()
             raise
-        if isinstance(replies[-1], Unreadable):
+        last = replies[-1]
+        if last.__class__ is bytes:
+            self.breaker.succeeded()
+        else:
+            judge(self.breaker, self.node, replies)
+        if isinstance(last, Unreadable):
             wire.close()
         elif len(self._idle) < _MOST_IDLE:
             self._idle.append(wire)
@@ -130,7 +136,7 @@ class Servers:
             server = self.server(send.node, sentinel=send.to_sentinel)
             try:
                 wire, until = server.start(send.data)
-                return [server.finish(wire, send.count, until)[-1]]
+                return [server.finish(wire, send.commands, until)[-1]]
             except StoreError as error:
                 return [error]
         return self._exchange(sends)
@@ -151,13 +157,13 @@ class Servers:
                 started.append((server, indexes, wire, until))
         for server, indexes, wire, until in started:
             try:
-                replies = iter(server.finish(wire, sum(sends[index].count for index in indexes), until))
+                replies = iter(server.finish(wire, sum(sends[index].commands for index in indexes), until))
             except StoreError as error:
                 for index in indexes:
                     heard[index] = error
                 continue
             for index in indexes:
-                for _ in range(sends[index].count):
+                for _ in range(sends[index].commands):
                     heard[index] = next(replies)
         return heard
 

@@ -129,6 +129,7 @@ def read_url(url: str, options: Mapping[str, Callable[[str], Any]]) -> tuple[Set
 
 
 def _settings(parts: SplitResult, query: Mapping[str, str], shown: str) -> Settings:
+    nodes: tuple[Node, ...]
     if parts.scheme == "unix":
         if parts.netloc.rpartition("@")[2] or not parts.path.strip("/"):
             raise ConfigError(f"store URL {shown} names no socket; expected unix:///path/to/socket")
@@ -188,8 +189,9 @@ def _tls(query: Mapping[str, str], shown: str) -> Tls:
         raise ConfigError(f"store URL {shown}: ssl_cert_reqs is {reqs!r}; expected required or none")
     if check not in ("true", "false"):
         raise ConfigError(f"store URL {shown}: ssl_check_hostname is {check!r}; expected true or false")
-    files = (query.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"))
-    return Tls(*files, verify=reqs == "required", check_hostname=check == "true" and reqs == "required")
+    verify = reqs == "required"
+    ca, cert, key = (query.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"))
+    return Tls(ca, cert, key, verify=verify, check_hostname=verify and check == "true")
 
 
 def _shown(parts: SplitResult) -> str:

@@ -1,4 +1,5 @@
--- Everything but plain GCRA, for advance.lua and change.lua. Numbers are doubles: each stays a whole number below 2^53.
+-- Everything but plain GCRA, for advance.lua and change.lua. Numbers are doubles: each stays a whole number below 2^53. Every
+-- loop is bounded: over what is stored, or by a number that stands there.
 -- An instant is a pair: whole microseconds since 1970 and 0 to 999 nanoseconds (`w`, `e`), stored as one decimal number of
 -- nanoseconds. GCRA counts in microseconds and 1/d microseconds (`w`, `f`), where T is a whole number of 1/d microseconds.
 local floor, ceil, fmod, max, min, huge = math.floor, math.ceil, math.fmod, math.max, math.min, math.huge
@@ -43,12 +44,9 @@ local function share(a, b, c) -- floor(a * b / c) and the rest, for b <= c < 2^5
     local rest = fmod(product, c)
     return (product - rest) / c, rest
   end
-  local bit = 1
-  while bit * 2 <= a do
-    bit = bit * 2
-  end
+  local bit = 9007199254740992
   local whole, rest = 0, 0
-  while bit >= 1 do
+  for _ = 0, 53 do
     whole = whole * 2
     if rest >= c - rest then
       rest, whole = rest - (c - rest), whole + 1
@@ -68,10 +66,11 @@ local function share(a, b, c) -- floor(a * b / c) and the rest, for b <= c < 2^5
   return whole, rest
 end
 
--- core.gcra and core.reserved: a TAT is "w"; or 24 bytes (w, f, d); or, with debt or open reservations,
--- "r" w:f:d:debt w:debt f and for each reservation token:charged w:f:low w:f:expires.
+-- core.gcra and core.reserved: a TAT is "w"; or 24 bytes (w, f, d); or, with debt or a ledger, "r" w:f:d:debt w:debt f, for
+-- what was given back "g" at:ticks w:ticks f:floor w:floor f:expires, and for each open reservation
+-- token:charged w:charged f:low w:low f:expires. "-" stands for NOTHING_YET.
 
-local function tat(s, d) -- w, f, debt w, debt f, reservations; another quota's fractions are rounded up
+local function tat(s, d) -- w, f, debt w, debt f, reservations, given back; another quota's fractions are rounded up
   if #s < 20 then
     return tonumber(s), 0, 0, 0, {}
   end
@@ -88,28 +87,47 @@ local function tat(s, d) -- w, f, debt w, debt f, reservations; another quota's 
   if foreign then
     w, f, dw, df = up(w, f), 0, up(dw, df), 0
   end
-  local open = {}
-  for i = 6, #found, 6 do
-    local low = found[i + 3] == '-' and huge or tonumber(found[i + 3])
-    open[#open + 1] = {
-      token = found[i], cw = tonumber(found[i + 1]), cf = foreign and 0 or tonumber(found[i + 2]),
-      lw = low, lf = foreign and 0 or tonumber(found[i + 4]), expires = found[i + 5],
-    }
+  local function part(i, higher)
+    local whole, rest = found[i] == '-' and huge or tonumber(found[i]), tonumber(found[i + 1])
+    if foreign then
+      return higher and up(whole, rest) or whole, 0
+    end
+    return whole, rest
   end
-  return w, f, dw, df, open
+  local open, given = {}, nil
+  for i = 6, #found, 6 do
+    local token, expires = found[i], found[i + 5]
+    local ew, ee = instant(expires)
+    local cw, cf = part(i + 1, sub(token, 1, 1) == 'g')
+    local lw, lf = part(i + 3)
+    if sub(token, 1, 1) ~= 'g' then
+      open[#open + 1] = {token = token, cw = cw, cf = cf, lw = lw, lf = lf, expires = expires}
+    elseif after(ew, ee, now, 0) then
+      given = {at = sub(token, 2), cw = cw, cf = cf, lw = lw, lf = lf, expires = expires}
+    end
+  end
+  return w, f, dw, df, open, given
 end
 
-local function written(w, f, d, dw, df, open) -- core.gcra.Gcra._state: what to store, and until when
-  if #open == 0 and dw == 0 and df == 0 then
+local function record(name, one)
+  local charged = one.cw == huge and '-' or format('%.0f', one.cw)
+  local low = one.lw == huge and '-' or format('%.0f', one.lw)
+  return format('%s:%s:%.0f:%s:%.0f:%s', name, charged, one.cf, low, one.lf, one.expires)
+end
+
+local function written(w, f, d, dw, df, open, given) -- core.gcra.Gcra._state: what to store, and until when
+  if #open == 0 and not given and dw == 0 and df == 0 then
     return f == 0 and w or pack('<ddd', w, f, d), up(w, f)
   end
-  local parts, keep = {format('r%020.0f:%.0f:%.0f:%.0f:%.0f', w, f, d, dw, df)}, up(w, f)
-  for _, one in ipairs(open) do
-    local low = one.lw == huge and '-' or format('%.0f', one.lw)
-    parts[#parts + 1] = format('%s:%.0f:%.0f:%s:%.0f:%s', one.token, one.cw, one.cf, low, one.lf, one.expires)
-    keep = max(keep, up(instant(one.expires)))
+  local parts, until_us = {format('r%020.0f:%.0f:%.0f:%.0f:%.0f', w, f, d, dw, df)}, up(w, f)
+  if given then
+    parts[2] = record('g' .. given.at, given)
   end
-  return table.concat(parts, ':'), keep
+  for _, one in ipairs(open) do
+    parts[#parts + 1] = record(one.token, one)
+    until_us = max(until_us, up(instant(one.expires)))
+  end
+  return table.concat(parts, ':'), until_us
 end
 
 local function owes(w, f, depth_w, depth_f, dw, df, d) -- core.gcra.Gcra._owed
@@ -173,7 +191,7 @@ local function aligned(at, pw, pe) -- the first multiple of the period after `at
     return at + (p - past - rest) / 1000, rest
   end
   local k = max(0, floor(at / (pw + pe / 1000)) - 1)
-  while true do
+  for _ = 1, 4 do
     local rest = fmod(k * pe, 1000)
     local w = k * pw + (k * pe - rest) / 1000
     if after(w, rest, at, 0) then
@@ -324,7 +342,7 @@ local function by_expiry(a, b)
   return a[4] < b[4]
 end
 
-local function live_leases(s, pw, pe) -- Concurrency._live, units held, capped
+local function live_leases(s, pw, pe) -- Concurrency._live (without a period: _held), units held, capped
   local found = s and fields(s) or {}
   local leases, held = {}, 0
   for i = 1, #found, 3 do
@@ -334,7 +352,10 @@ local function live_leases(s, pw, pe) -- Concurrency._live, units held, capped
       held = held + leases[#leases][4]
     end
   end
-  local vw, ve = plus(now + SLACK, 0, pw, pe)
+  local vw, ve = huge, 0
+  if pw then
+    vw, ve = plus(now + SLACK, 0, pw, pe)
+  end
   local last = leases[#leases]
   if not last or not after(last[1], last[2], vw, ve) then
     return leases, held, false

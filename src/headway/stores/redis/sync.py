@@ -14,9 +14,11 @@ from headway.core.limit import Limit
 from headway.errors import StoreError
 from headway.stores.base import Answer
 from headway.stores.clock import Clock
-from headway.stores.redis import deciding
+from headway.stores.redis import sweeping
 from headway.stores.redis.base import BaseRedisStore
-from headway.stores.redis.deciding import Bill
+from headway.stores.redis.bills import Bill
+from headway.stores.redis.changing import change
+from headway.stores.redis.deciding import decide
 from headway.stores.redis.keys import stored_key
 from headway.stores.redis.servers import Servers
 from headway.stores.redis.topology import Flow
@@ -60,7 +62,7 @@ class RedisStore(BaseRedisStore):
         if known is not None:
             return known
         sent = self._known.stamp()
-        flow = deciding.decide(self._topology, (Bill(charges, commit),), self._now, self._clock is not None)
+        flow = decide(self._topology, (Bill(charges, commit),), self._now, self._clock is not None)
         (decided,) = self._drive(flow)
         if isinstance(decided, StoreError):
             raise decided
@@ -71,7 +73,7 @@ class RedisStore(BaseRedisStore):
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
         self._known.forget([stored_key(change.charge) for change in changes])
-        (result,) = self._drive(deciding.change(self._topology, [changes], self._now, self._clock is not None))
+        (result,) = self._drive(change(self._topology, [changes], self._now, self._clock is not None))
         if isinstance(result, StoreError):
             raise result
         return result
@@ -79,23 +81,23 @@ class RedisStore(BaseRedisStore):
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
         self._known.clear()
-        flow = deciding.requota(self._topology, namespace, old, new, self._now, self._clock is not None)
+        flow = sweeping.requota(self._topology, namespace, old, new, self._now, self._clock is not None)
         return self._drive(flow)
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. Walks through all keys of the server."""
         self._known.clear()
-        return self._drive(deciding.clear(self._topology, namespace, limit))
+        return self._drive(sweeping.clear(self._topology, namespace, limit))
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return self._drive(deciding.clears_after(self._topology, charge, self._now, self._clock is not None))
+        return self._drive(sweeping.clears_after(self._topology, charge, self._now, self._clock is not None))
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
         self._known.forget(keys)
-        self._drive(deciding.reset(self._topology, keys))
+        self._drive(sweeping.reset(self._topology, keys))
 
     def close(self) -> None:
         """Close the connections, if no other store works with them. A later decision opens new ones."""

@@ -7,7 +7,7 @@ asyncio.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
@@ -28,13 +28,13 @@ class Send(NamedTuple):
     Attributes:
         node: the server.
         data: the packed commands.
-        count: how many they are; the last one's reply is the answer.
+        commands: how many they are; the last one's reply is the answer.
         to_sentinel: log in as to a Sentinel.
     """
 
     node: Node
     data: bytes
-    count: int = 1
+    commands: int = 1
     to_sentinel: bool = False
 
 
@@ -123,16 +123,20 @@ class Topology:
         for node in dict.fromkeys([*known, *self.settings.nodes]):
             (heard,) = yield [Send(node, ask)]
             if isinstance(heard, list) and heard:
-                slots: list[Node | None] = [None] * SLOTS
-                for first, last, master, *_ in heard:  # type: ignore[misc,union-attr]  # CLUSTER SLOTS' shape
-                    host = master[0].decode() if master[0] else node.host  # type: ignore[index,union-attr]
-                    place = Node(node.host if host == "?" else host, master[1])  # type: ignore[index,arg-type]
-                    slots[first : last + 1] = [place] * (last + 1 - first)  # type: ignore[misc,operator]
-                self._slots, self._doubtful = slots, False
+                self._slots, self._doubtful = _slots(heard, node), False
                 return
             said = "it has no slots" if isinstance(heard, list) else _said(heard)
         if not self._slots:
             raise StoreUnavailable(f"Redis store {self.settings}: no node tells the cluster's slots ({said})")
+
+
+def _slots(ranges: Any, asked: Node) -> list[Node | None]:
+    """Who holds each slot, from the reply to CLUSTER SLOTS; a host that is not told is the one that was asked."""
+    slots: list[Node | None] = [None] * SLOTS
+    for first, last, master, *_ in ranges:
+        host = master[0].decode() if master[0] else ""
+        slots[first : last + 1] = [Node(asked.host if host in ("", "?") else host, master[1])] * (last + 1 - first)
+    return slots
 
 
 def _said(heard: Heard) -> str:

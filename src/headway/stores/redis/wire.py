@@ -140,5 +140,3 @@ def _connected(settings: Settings, node: Node, until: float) -> socket.socket:
         made.close()
         raise
     return made
-
-

@@ -1,0 +1,137 @@
+"""Bills on their way to ``advance.lua`` and back: what is sent for some of them, and what a reply says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headway.core.charge import Charge
+from headway.core.rule import State
+from headway.errors import StoreError, StoreUnavailable
+from headway.stores.base import Answer, settled_bill
+from headway.stores.redis.codec import form_of
+from headway.stores.redis.resp import Reply
+
+__all__ = ["MOST_BILLS", "MOST_CHARGES", "Bill", "Decided", "Now", "Part", "decided", "packed", "read"]
+
+MOST_BILLS: Final = 128
+"""Bills in one script call; more go in several calls of the same round trip."""
+
+MOST_CHARGES: Final = 1024
+"""Charges in one script call."""
+
+Now = Callable[[], int]
+"""About the store's clock, ns since 1970: good enough to choose calendar windows by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Charges that are decided together.
+
+    Attributes:
+        charges: see ``Store.advance``.
+        commit: see ``Store.advance``.
+    """
+
+    charges: Sequence[Charge]
+    commit: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A bill's answer, and what it was made from.
+
+    Attributes:
+        answer: for the caller.
+        keys: the stored keys, one per charge.
+        states: what they held before, as the core keeps it.
+        writes: whether something was written.
+    """
+
+    answer: Answer
+    keys: Sequence[bytes]
+    states: Sequence[State | None]
+    writes: bool
+
+
+class Part:
+    """The charges of one bill that live in one place, and what came of them.
+
+    Attributes:
+        charges: some of the bill's, or all.
+        keys: the stored keys, one per charge.
+        commit: see ``Bill``.
+        allowed: all were admitted.
+        now: the server's clock, ns since 1970.
+        states: what the keys held before, as the core keeps it.
+        error: why nobody knows.
+        undecided: the script could not say, or was not asked yet.
+    """
+
+    __slots__ = ("allowed", "charges", "commit", "error", "keys", "now", "states", "undecided")
+
+    def __init__(self, charges: Sequence[Charge], keys: Sequence[bytes], commit: bool) -> None:
+        self.charges = charges
+        self.keys = keys
+        self.commit = commit
+        self.allowed = False
+        self.now = 0
+        self.states: Sequence[State | None] = ()
+        self.error: StoreError | None = None
+        self.undecided = True
+
+
+def packed(parts: Sequence[Part], about: int, given: int | None) -> tuple[list[bytes], list[bytes]]:
+    """The KEYS and ARGV of advance.lua."""
+    keys: list[bytes] = []
+    head = bytearray()
+    args = [b""]
+    for part in parts:
+        keys += part.keys
+        flexible = False
+        for charge in part.charges:
+            form = form_of(charge.limit)
+            if charge.flexible:
+                flexible = True
+            elif charge.cost == 1 and charge.lease is None and form.ones is not None:
+                args.append(form.ones)
+                continue
+            args.append(form.line(charge.cost, charge.lease, charge.flexible, about))
+        head += (4 * len(part.keys) + 2 * flexible + part.commit).to_bytes(2, "little")
+    args[0] = bytes(head)
+    if given is not None:
+        args.append(b"%d" % (given // 1000))
+    return keys, args
+
+
+def read(parts: Sequence[Part], reply: Reply | StoreError) -> None:
+    """Fill in what a reply of advance.lua says about the parts that were sent."""
+    if isinstance(reply, StoreError) or not isinstance(reply, bytes):
+        error = reply if isinstance(reply, StoreError) else StoreUnavailable(f"Redis store: answered {reply!r}")
+        for part in parts:
+            part.error, part.undecided = error, False
+        return
+    fields = reply.split(b" ")
+    now = int(fields[0]) * 1000
+    at = 1
+    for part in parts:
+        size = len(part.keys)
+        part.now = now
+        if fields[at] != b"?":
+            part.undecided = False
+            part.allowed = fields[at] == b"1"
+            part.states = [
+                None if text == b"-" else form_of(charge.limit).load(text, now)
+                for charge, text in zip(part.charges, fields[at + 1 : at + 1 + size], strict=True)
+            ]
+        at += 1 + size
+
+
+def decided(part: Part) -> Decided | StoreError:
+    """The answer to a bill that lives in one place."""
+    if part.error is not None:
+        return part.error
+    settled, costs = settled_bill(part.charges, part.states, part.now)
+    answer = Answer(part.allowed, part.now, settled.outcomes, costs)
+    return Decided(answer, part.keys, part.states, part.commit and bool(settled.writes))

@@ -1,0 +1,155 @@
+"""``Line``: decisions of one event loop that come while a trip is under way gather, and travel together in the next.
+
+A call that finds nothing under way goes at once: no timer is set. All that have gathered are decided by one script call,
+one after the other, each all or nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from headway.core.change import Change
+from headway.core.lease import Receipt
+from headway.core.outcome import Admitted
+from headway.errors import StoreError
+from headway.stores.clock import Clock
+from headway.stores.redis.aio_servers import AsyncServers
+from headway.stores.redis.bills import MOST_BILLS, Bill, Decided
+from headway.stores.redis.calls import together
+from headway.stores.redis.changing import change
+from headway.stores.redis.deciding import decide
+from headway.stores.redis.topology import Flow, Topology
+
+__all__ = ["Line"]
+
+T = TypeVar("T")
+
+_MOST_AT_ONCE = 4 * MOST_BILLS
+
+_Waiting = tuple[Bill | Sequence[Change], asyncio.Future[Any]]
+
+
+class Line:
+    """The decisions and changes of one event loop on their way to one store.
+
+    A caller that is cancelled before its bill was sent is not charged. Once it was sent the trip goes on for the others,
+    and what it was charged is given back.
+
+    Args:
+        topology: where the keys are; of this loop alone.
+        servers: this loop's.
+        now: about the store's clock.
+        clock: see ``deciding.decide``.
+    """
+
+    def __init__(self, topology: Topology, servers: AsyncServers, now: Clock, clock: bool) -> None:
+        self.servers = servers
+        self._topology = topology
+        self._now = now
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[_Waiting] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def decide(self, bill: Bill) -> asyncio.Future[Decided]:
+        """The bill's answer; cancel it to withdraw the bill."""
+        return self._join(bill)
+
+    def change(self, changes: Sequence[Change]) -> asyncio.Future[tuple[bool, ...]]:
+        """Whether each change was in time."""
+        return self._join(changes)
+
+    async def drive(self, flow: Flow[T]) -> T:
+        """Perform a flow by itself."""
+        try:
+            sends = next(flow)
+            while True:
+                sends = flow.send(await self.servers.exchange(sends))
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def close(self) -> None:
+        """Let what is under way end, then close the connections."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+        self.servers.close()
+
+    def drop(self) -> None:
+        """Close the connections of a loop that does not run any more."""
+        self.servers.close()
+
+    def _join(self, what: Bill | Sequence[Change]) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((what, future))
+        if self._task is None:
+            self._task = self._loop.create_task(self._run())
+        return future
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                going = [one for one in self._waiting[:_MOST_AT_ONCE] if not one[1].done()]
+                del self._waiting[:_MOST_AT_ONCE]
+                if going:
+                    await self._trip(going)
+        finally:
+            self._task = None
+
+    async def _trip(self, going: Sequence[_Waiting]) -> None:
+        bills = [one for one in going if isinstance(one[0], Bill)]
+        groups = [one for one in going if not isinstance(one[0], Bill)]
+        flows: list[Flow[list[Any]]] = []
+        if bills:
+            flows.append(decide(self._topology, [bill for bill, _ in bills], self._now, self._clock))  # type: ignore[misc]  # Bills
+        if groups:
+            flows.append(change(self._topology, [group for group, _ in groups], self._now, self._clock))  # type: ignore[misc]  # no Bills
+        try:
+            if len(flows) == 1:
+                ends: list[Any] = [await self.drive(flows[0])]
+            else:
+                ends = await self.drive(together(flows))
+        except BaseException as error:
+            for _, future in going:
+                if not future.done():
+                    future.set_exception(_copy(error) if isinstance(error, StoreError) else error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        for sent, results in zip([some for some in (bills, groups) if some], ends, strict=True):
+            for index, (what, future) in enumerate(sent):
+                self._tell(what, future, results if isinstance(results, StoreError) else results[index])
+
+    def _tell(self, what: Bill | Sequence[Change], future: asyncio.Future[Any], result: Any) -> None:
+        if future.done():  # its caller was cancelled meanwhile
+            if isinstance(what, Bill) and isinstance(result, Decided) and what.commit and result.answer.allowed:
+                back = _given_back(what, result)
+                if back:
+                    self._join(back).add_done_callback(_noticed)
+        elif isinstance(result, StoreError):
+            future.set_exception(_copy(result))
+        else:
+            future.set_result(result)
+
+
+def _given_back(bill: Bill, decided: Decided) -> list[Change]:
+    answer = decided.answer
+    return [
+        Change(charge, Receipt(answer.now, cost, charge.lease.token if charge.lease else 0, outcome), give_back=cost)
+        for charge, cost, outcome in zip(bill.charges, answer.costs, answer.outcomes, strict=True)
+        if cost and isinstance(outcome, Admitted)
+    ]
+
+
+def _noticed(future: asyncio.Future[Any]) -> None:
+    if not future.cancelled():
+        future.exception()  # a store that went away keeps the charge: nobody is there to be told
+
+
+def _copy(error: StoreError) -> StoreError:
+    """An exception of one's own for each caller: a traceback belongs to one raise."""
+    copied = type(error)(*error.args)
+    copied.__cause__ = error.__cause__
+    return copied
