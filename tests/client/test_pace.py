@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ import pytest
 from headway import Limit, MemoryStore, Quota
 from headway.client.attempt import Reply
 from headway.client.pace import AsyncPace, Pace
+from headway.client.pacing import Calls, Nap
 from headway.client.rejection import Rejection, RejectionKind
 from headway.errors import AttributeMissing, ConfigError, DeadlineTooSoon, LimitError, QuotaError, RateLimited
 from headway.stores.sqlite import SqliteStore
@@ -50,6 +52,14 @@ def sends(pace: Pace, clock: ManualClock, calls: int, **attributes: object) -> l
         with pace.slot(attributes):
             times.append(round(at(clock), 6))
     return times
+
+
+def finish(flow: Calls[None], answer: object) -> None:
+    """Drive a flow to its end; its naps take no time."""
+    with contextlib.suppress(StopIteration):
+        while True:
+            call = flow.send(answer)
+            answer = None if isinstance(call, Nap) else call()
 
 
 def answered(status: int = 200, **fields: str) -> Reply[None]:
@@ -229,6 +239,46 @@ def test_learning_never_raises(clock: ManualClock, store: MemoryStore) -> None:
             slot.complete(answered(ratelimit='"default";r=100;t=1'))
     with pytest.raises(DeadlineTooSoon):
         pace.wait(deadline=59)
+
+
+def test_an_old_answer_does_not_raise(clock: ManualClock, store: MemoryStore) -> None:
+    """An answer that shows more than is left by now, but less than was left when it was asked for, changes nothing."""
+    pace = Pace("10/min", store=store)
+    slot = pace.acquire()
+    for _ in range(8):
+        pace.wait()
+    slot.complete(answered(x_ratelimit_limit="10", x_ratelimit_remaining="5"))
+    assert pace.left() == {"pace:10/minute": 1}
+
+
+def test_learning_waits_for_its_turn(clock: ManualClock, store: MemoryStore) -> None:
+    """While one looks and writes, another process that wants to learn naps; it does not look in between."""
+    one, other = (Pace("10/min", store=store)._pausing({}, 5.0) for _ in range(2))
+    turn = next(one)
+    assert not isinstance(turn, Nap)
+    look = one.send(turn())
+    assert not isinstance(look, Nap)
+    asks = next(other)
+    assert not isinstance(asks, Nap)
+    assert isinstance(other.send(asks()), Nap)
+    finish(one, look())
+    finish(other, None)
+    assert sends(Pace("10/min", store=store), clock, 1) == [5]
+
+
+def test_what_is_left_can_be_asked(clock: ManualClock, store: MemoryStore) -> None:
+    """Looking costs nothing: what is left by quota, and what a call would be answered, pause included."""
+    pace = Pace({"requests": "3/s", "tokens": "100/min"}, store=store)
+    pace.wait(cost={"tokens": 30})
+    assert pace.left() == {"pace:requests": 2, "pace:tokens": 70}
+    assert pace.peek().allowed
+    pace.pause(5)
+    assert not pace.peek().allowed
+    assert 5 <= pace.peek().retry_after < 5.01
+    assert pace.left() == {"pace:requests": 2, "pace:tokens": 70}
+    twin = AsyncPace(*pace.limits, store=store)
+    assert asyncio.run(twin.left()) == pace.left()
+    assert asyncio.run(twin.peek()).retry_after == pace.peek().retry_after
 
 
 def test_nothing_left_there_is_waited_for_until_its_reset(clock: ManualClock, store: MemoryStore) -> None:

@@ -80,6 +80,18 @@ class Pace(BasePace):
         facts = named if attributes is None else merged(attributes, named)
         return self._drive(self._acquiring(facts, cost, deadline))
 
+    def peek(
+        self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = None, **named: object
+    ) -> Decision:
+        """What the quotas would answer to a call now, a pause included; nothing is charged. See ``left``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return self._drive(self._peeking(facts, cost))
+
+    def left(self, attributes: Mapping[str, object] | None = None, /, **named: object) -> dict[str, int]:
+        """How many units of each quota may go now, by its limit's name; a pause doesn't count."""
+        facts = named if attributes is None else merged(attributes, named)
+        return self._remaining(self.peek(facts, cost=0))
+
     def acquire(
         self,
         attributes: Mapping[str, object] | None = None,
@@ -197,6 +209,18 @@ class AsyncPace(BasePace):
         """See ``Pace.wait``."""
         facts = named if attributes is None else merged(attributes, named)
         return await self._drive(self._acquiring(facts, cost, deadline))
+
+    async def peek(
+        self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = None, **named: object
+    ) -> Decision:
+        """See ``Pace.peek``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return await self._drive(self._peeking(facts, cost))
+
+    async def left(self, attributes: Mapping[str, object] | None = None, /, **named: object) -> dict[str, int]:
+        """See ``Pace.left``."""
+        facts = named if attributes is None else merged(attributes, named)
+        return self._remaining(await self.peek(facts, cost=0))
 
     async def acquire(
         self,

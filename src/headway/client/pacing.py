@@ -145,6 +145,18 @@ class BasePace:
             yield lambda: limiter.refund(decision)  # noqa: B023  # called at once
             paused = True
 
+    def _peeking(self, attributes: Mapping[str, object], cost: Cost) -> Calls[Decision]:
+        """What a call would be answered now; a pause only counts where there is one."""
+        limiter = self._limiter_for(attributes)
+        standing: Decision = yield lambda: limiter.peek(attributes, cost=self._costs(limiter, 0, paused=False))
+        paused = bool(standing.outcomes[self._pause.name].reset_after)
+        costs = self._costs(limiter, cost, paused=paused and cost != 0)
+        decision: Decision = yield lambda: limiter.peek(attributes, cost=costs)
+        return decision
+
+    def _remaining(self, standing: Decision) -> dict[str, int]:
+        return {name: outcome.remaining for name, outcome in standing.outcomes.items() if name != self._pause.name}
+
     def _completing(
         self,
         attributes: Mapping[str, object],
@@ -316,7 +328,7 @@ def _spacing(quota: Quota) -> int:
     """How far apart callers go after a pause: the quota's own pace, at most a second."""
     if quota.concurrent or not quota.count:
         return _SPACING_NS
-    return max(1, min(quota.period_ns // quota.count, _LONGEST_SPACING_NS))
+    return min(-(-quota.period_ns // quota.count), _LONGEST_SPACING_NS)
 
 
 def _taking(limiter: Any, name: str, attributes: Mapping[str, object], units: int) -> Change:
