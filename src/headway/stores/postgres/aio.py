@@ -17,6 +17,7 @@ from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.errors import ConfigError, StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.base import Answer
+from headway.stores.clock import Clock
 from headway.stores.postgres import flows
 from headway.stores.postgres.base import BasePostgresStore, Statement, shown
 from headway.stores.postgres.flows import Flow
@@ -42,6 +43,7 @@ class AsyncPostgresStore(BasePostgresStore):
         schema: see ``PostgresStore``.
         unlogged: see ``PostgresStore``.
         install: see ``PostgresStore``.
+        clock: see ``PostgresStore``.
 
     Raises:
         ConfigError: see ``PostgresStore``.
@@ -55,35 +57,41 @@ class AsyncPostgresStore(BasePostgresStore):
         schema: str | None = None,
         unlogged: bool | None = None,
         install: bool | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        super().__init__(where, deadline, schema, unlogged, install)
+        super().__init__(where, deadline, schema, unlogged, install, clock)
         if not isinstance(self.where, str | psycopg.AsyncConnection) and not hasattr(self.where, "connection"):
             raise ConfigError(
                 f"a {type(where).__name__} is no PostgreSQL URL, psycopg AsyncConnection or AsyncConnectionPool"
             )
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = weakref.WeakKeyDictionary()
         self._owner = os.getpid()
+        weakref.finalize(self, _finish, self._loops, self._owner)
 
     def __reduce__(self) -> tuple[object, ...]:
         """A pickled copy connects for itself."""
         if not isinstance(self.where, str):
             raise TypeError("an AsyncPostgresStore on somebody's connection cannot be pickled; give it a URL")
-        return (_restore, (self.where, self.deadline, self.schema, self.unlogged, self.install))
+        return (_restore, (self.where, self.deadline, self.schema, self.unlogged, self.install, self.clock))
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
-        answer = await self._run(flows.advance(self.schema, charges, commit, time.time_ns()))
+        answer = await self._run(
+            flows.advance(
+                self.schema, charges, commit, time.time_ns() if self.clock is None else self.clock(), self._at()
+            )
+        )
         if commit and isinstance(self.where, str) and self._time_to_clean():
-            self._cleaned_to = await self._run(flows.clean(self.schema, self._cleaned_to))
+            self._cleaned_to = await self._run(flows.clean(self.schema, self._cleaned_to, self._at()))
         return answer
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        return await self._run(flows.change(self.schema, changes))
+        return await self._run(flows.change(self.schema, changes, self._at()))
 
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. A page of keys at a time, while decisions go on."""
-        return await self._run(flows.requota(self.schema, namespace, old, new))
+        return await self._run(flows.requota(self.schema, namespace, old, new, self._at()))
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``."""
@@ -91,7 +99,7 @@ class AsyncPostgresStore(BasePostgresStore):
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return await self._run(flows.clears_after(self.schema, charge))
+        return await self._run(flows.clears_after(self.schema, charge, self._at()))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
@@ -106,17 +114,8 @@ class AsyncPostgresStore(BasePostgresStore):
             raise self._unavailable(error) from error
 
     async def close(self) -> None:
-        """Close the connections this store opened on this event loop, and drop those of others."""
-        here = asyncio.get_running_loop()
-        loops, self._loops = self._loops, weakref.WeakKeyDictionary()
-        if self._owner != os.getpid():
-            return
-        for loop, idle in loops.items():
-            for connection in idle.connections:
-                if loop is here:
-                    await connection.close()
-                else:
-                    connection.pgconn.finish()
+        """Close the connections this store opened, on every event loop. A later decision opens new ones."""
+        _finish(self._loops, self._owner)
 
     async def _run(self, flow: Flow[T]) -> T:
         """Drive a flow on one connection."""
@@ -180,7 +179,7 @@ class AsyncPostgresStore(BasePostgresStore):
                     if idle.connections:
                         connection = idle.connections.pop()
                     else:
-                        connection = await psycopg.AsyncConnection.connect(self.where, autocommit=True)
+                        connection = await _Connection.connect(self.where, autocommit=True)
                 except BaseException:
                     idle.places.release()
                     raise
@@ -201,6 +200,7 @@ class AsyncPostgresStore(BasePostgresStore):
         if self._owner != os.getpid():  # a fork: the sockets are the parent's
             _left_to_the_parent.append(self._loops)
             self._loops, self._owner = weakref.WeakKeyDictionary(), os.getpid()
+            weakref.finalize(self, _finish, self._loops, self._owner)
         loop = asyncio.get_running_loop()
         idle = self._loops.get(loop)
         if idle is None:
@@ -254,11 +254,18 @@ class AsyncPostgresStore(BasePostgresStore):
         return StoreUnavailable(f"PostgreSQL {shown(self.where)}: {text}")
 
 
+class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """A connection of ours. One whose event loop has ended cannot be closed there any more: it is just closed."""
+
+    def __del__(self, _warn: object = None, /) -> None:
+        self.pgconn.finish()
+
+
 class _Idle:
     """One event loop's connections that nobody uses, and how many more may be used."""
 
     def __init__(self) -> None:
-        self.connections: list[psycopg.AsyncConnection[tuple[Any, ...]]] = []
+        self.connections: list[_Connection] = []
         self.places = asyncio.Semaphore(_MOST_CONNECTIONS)
 
 
@@ -280,5 +287,14 @@ async def _rows(cursor: Any) -> list[tuple[Any, ...]]:
 _left_to_the_parent: list[object] = []
 
 
-def _restore(where: str, deadline: float, schema: str, unlogged: bool, install: bool) -> AsyncPostgresStore:
-    return AsyncPostgresStore(where, deadline=deadline, schema=schema, unlogged=unlogged, install=install)
+def _finish(loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle], owner: int) -> None:
+    """Close connections, but not those of a parent process."""
+    for idle in list(loops.values()) if owner == os.getpid() else ():
+        while idle.connections:
+            idle.connections.pop().pgconn.finish()
+
+
+def _restore(
+    where: str, deadline: float, schema: str, unlogged: bool, install: bool, clock: Clock | None
+) -> AsyncPostgresStore:
+    return AsyncPostgresStore(where, deadline=deadline, schema=schema, unlogged=unlogged, install=install, clock=clock)

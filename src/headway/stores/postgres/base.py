@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from headway.core.quota import parse_duration
 from headway.errors import ConfigError
 from headway.stores.breaker import Breaker
+from headway.stores.clock import Clock
 from headway.stores.postgres.flows import Trip
 from headway.stores.postgres.schema import check_schema
 
@@ -25,7 +26,13 @@ class BasePostgresStore:
     """Settings of a PostgreSQL store. Not for direct use."""
 
     def __init__(
-        self, where: object, deadline: float | None, schema: str | None, unlogged: bool | None, install: bool | None
+        self,
+        where: object,
+        deadline: float | None,
+        schema: str | None,
+        unlogged: bool | None,
+        install: bool | None,
+        clock: Clock | None,
     ) -> None:
         options: dict[str, str] = {}
         if isinstance(where, str):
@@ -40,8 +47,13 @@ class BasePostgresStore:
         self.install = _flag(options, "install", True) if install is None else install
         self.breaker = Breaker(f"PostgreSQL {shown(where)}")
         self._ready = False
+        self.clock = clock
         self._until_clean = CLEAN_EVERY
         self._cleaned_to = b""
+
+    def _at(self) -> int | None:
+        """The time to decide by, whole microseconds in ns: None, the server's, but in tests."""
+        return None if self.clock is None else self.clock() // 1_000 * 1_000
 
     def _around(self, trip: Trip, *, opened: bool) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
         """What begins and ends a trip's transaction, on a connection that commits by itself."""

@@ -38,45 +38,45 @@ Rows = list[tuple[Any, ...]]
 Flow = Generator[Trip, list[Rows], _Result]
 
 
-def advance(schema: str, charges: Sequence[Charge], commit: bool, now: int) -> Flow[Answer]:
+def advance(schema: str, charges: Sequence[Charge], commit: bool, now: int, at: int | None) -> Flow[Answer]:
     """One call of ``advance``; what it leaves to the rules is decided here, with the keys held between two trips."""
     asked = bill(charges, now)
     if asked is not None:
-        [[(at, allowed, texts)]] = yield Trip(
+        [[(decided_at, allowed, texts)]] = yield Trip(
             (
                 (
                     f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s::numeric[], "
-                    "%s::boolean[], %s)",
-                    (*asked, commit),
+                    "%s::boolean[], %s, %s)",
+                    (*asked, commit, at),
                 ),
             )
         )
         if allowed is not None:
             states = [read_state(charge.limit, text) for charge, text in zip(charges, texts, strict=True)]
             rules = [charge.limit.rule for charge in charges]
-            settled = settle(rules, states, asked.costs, at, shadows=asked.shadows)
+            settled = settle(rules, states, asked.costs, decided_at, shadows=asked.shadows)
             if settled.allowed != allowed:
                 raise StoreUnavailable(
                     "PostgreSQL's functions and this headway disagree: apply the schema of one version"
                 )
-            return Answer(allowed, at, settled.outcomes, tuple(asked.costs))
-    at, states, keys = yield from _held(schema, charges)
-    settled, costs = settled_bill(charges, states, at)
+            return Answer(allowed, decided_at, settled.outcomes, tuple(asked.costs))
+    held_at, states, keys = yield from _held(schema, charges, at)
+    settled, costs = settled_bill(charges, states, held_at)
     writes = settled.writes if commit else ()
     yield from _put(schema, [(charges[index].limit, keys[index], state) for index, state in writes])
-    return Answer(settled.allowed, at, settled.outcomes, costs)
+    return Answer(settled.allowed, held_at, settled.outcomes, costs)
 
 
-def change(schema: str, changes: Sequence[Change]) -> Flow[tuple[bool, ...]]:
+def change(schema: str, changes: Sequence[Change], at: int | None) -> Flow[tuple[bool, ...]]:
     """Changes to charges, with their keys held."""
     charges = [change.charge for change in changes]
-    at, states, keys = yield from _held(schema, charges)
+    held_at, states, keys = yield from _held(schema, charges, at)
     in_time = []
     writes: dict[bytes, tuple[Limit, bytes, State | None]] = {}
     now_states = dict(zip(keys, states, strict=True))
     for asked, key in zip(changes, keys, strict=True):
         state = now_states[key]
-        new, in_time_too = asked.applied(state, at)
+        new, in_time_too = asked.applied(state, held_at)
         in_time.append(in_time_too)
         if new is not state:
             now_states[key] = new
@@ -91,19 +91,19 @@ def reset(schema: str, charges: Sequence[Charge]) -> Flow[None]:
     nothing: list[str | None] = [None] * len(keys)
     yield Trip(
         (
-            (f"SELECT 1 FROM {schema}.hold(%s::bigint[], %s::bytea[])", (_locks(keys), keys)),
+            (f"SELECT 1 FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)", (_locks(keys), keys, None)),
             (f"SELECT {schema}.put(%s::bytea[], %s::text[], %s::bigint[])", (keys, nothing, [0] * len(keys))),
         )
     )
 
 
-def clears_after(schema: str, charge: Charge) -> Flow[tuple[int, int]]:
+def clears_after(schema: str, charge: Charge, at: int | None) -> Flow[tuple[int, int]]:
     """See ``Store.clears_after``."""
-    at, [state], _ = yield from _held(schema, [charge], ends=True)
-    return charge.limit.rule.clears_after(state, at, charge.cost), at
+    held_at, [state], _ = yield from _held(schema, [charge], at, ends=True)
+    return charge.limit.rule.clears_after(state, held_at, charge.cost), held_at
 
 
-def requota(schema: str, namespace: str, old: Limit, new: Limit) -> Flow[int]:
+def requota(schema: str, namespace: str, old: Limit, new: Limit, at: int | None) -> Flow[int]:
     """Every key of a limit to the same share of the new quota; a page of keys in each transaction."""
     low, high = _range(namespace, new)
     count = 0
@@ -112,9 +112,9 @@ def requota(schema: str, namespace: str, old: Limit, new: Limit) -> Flow[int]:
         keys = [bytes(key) for (key,) in page]
         if not keys:
             return count
-        at, states = yield from _hold(schema, new, keys)
+        held_at, states = yield from _hold(schema, new, keys, at)
         scaled = [
-            (new, key, new.rule.scaled(state, at, old.rule))
+            (new, key, new.rule.scaled(state, held_at, old.rule))
             for key, state in zip(keys, states, strict=True)
             if state is not None
         ]
@@ -129,25 +129,25 @@ def clear(schema: str, namespace: str, limit: Limit) -> Flow[int]:
     return int(count)
 
 
-def clean(schema: str, past: bytes) -> Flow[bytes]:
+def clean(schema: str, past: bytes, at: int | None) -> Flow[bytes]:
     """Forget some recovered keys after ``past``; where to go on the next time."""
-    [[(reached,)]] = yield Trip(((f"SELECT {schema}.clean(%s, %s)", (past, _CLEAN_BATCH)),))
+    [[(reached,)]] = yield Trip(((f"SELECT {schema}.clean(%s, %s, %s)", (past, _CLEAN_BATCH, at)),))
     return bytes(reached)
 
 
 def _held(
-    schema: str, charges: Sequence[Charge], *, ends: bool = False
+    schema: str, charges: Sequence[Charge], at: int | None, *, ends: bool = False
 ) -> Flow[tuple[int, list[State | None], list[bytes]]]:
     keys = [charge.stored_key() for charge in charges]
-    statement = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[])"
-    [[(at, texts)]] = yield Trip(((statement, (_locks(keys), keys)),), ends)
-    return at, [read_state(charge.limit, text) for charge, text in zip(charges, texts, strict=True)], keys
+    statement = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)"
+    [[(held_at, texts)]] = yield Trip(((statement, (_locks(keys), keys, at)),), ends)
+    return held_at, [read_state(charge.limit, text) for charge, text in zip(charges, texts, strict=True)], keys
 
 
-def _hold(schema: str, limit: Limit, keys: list[bytes]) -> Flow[tuple[int, list[State | None]]]:
-    statement = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[])"
-    [[(at, texts)]] = yield Trip(((statement, (_locks(keys), keys)),), ends=False)
-    return at, [read_state(limit, text) for text in texts]
+def _hold(schema: str, limit: Limit, keys: list[bytes], at: int | None) -> Flow[tuple[int, list[State | None]]]:
+    statement = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)"
+    [[(held_at, texts)]] = yield Trip(((statement, (_locks(keys), keys, at)),), ends=False)
+    return held_at, [read_state(limit, text) for text in texts]
 
 
 def _put(schema: str, writes: Sequence[tuple[Limit, bytes, State | None]]) -> Flow[None]:

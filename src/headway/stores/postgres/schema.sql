@@ -20,17 +20,17 @@ CREATE OR REPLACE FUNCTION {schema}.clock() RETURNS bigint LANGUAGE sql VOLATILE
 $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000 $$;
 
 -- Take the turn of some keys until the transaction ends (the locks come sorted, so nobody waits in a circle; a key that
--- has no row yet is locked like any other) and read their states.
-CREATE OR REPLACE FUNCTION {schema}.hold(locks bigint[], keys bytea[], OUT now bigint, OUT states text[])
+-- has no row yet is locked like any other) and read their states. "at" is the time to decide by; NULL: the server's.
+CREATE OR REPLACE FUNCTION {schema}.hold(locks bigint[], keys bytea[], at bigint, OUT now bigint, OUT states text[])
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
 $$
 BEGIN
     FOR i IN 1 .. coalesce(array_length(locks, 1), 0) LOOP
         PERFORM pg_advisory_xact_lock(locks[i]);
     END LOOP;
-    now := {schema}.clock();
-    SELECT array_agg(s.state ORDER BY k.at) INTO states
-    FROM unnest(keys) WITH ORDINALITY AS k (key, at) LEFT JOIN {schema}.state s ON s.key = k.key;
+    now := coalesce(at, {schema}.clock());
+    SELECT array_agg(s.state ORDER BY k.place) INTO states
+    FROM unnest(keys) WITH ORDINALITY AS k (key, place) LEFT JOIN {schema}.state s ON s.key = k.key;
 END
 $$;
 
@@ -49,12 +49,12 @@ END
 $$;
 
 -- Forget up to "most" recovered keys after "past", leaving alone what somebody is at; the key to go on from.
-CREATE OR REPLACE FUNCTION {schema}.clean(past bytea, most integer) RETURNS bytea
+CREATE OR REPLACE FUNCTION {schema}.clean(past bytea, most integer, at bigint) RETURNS bytea
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
 $$
 DECLARE
     seen bytea[];
-    now constant bigint := {schema}.clock();
+    now constant bigint := coalesce(at, {schema}.clock());
 BEGIN
     SELECT array_agg(key) INTO seen FROM (
         SELECT s.key FROM {schema}.state s WHERE s.key > past ORDER BY s.key LIMIT most
@@ -212,6 +212,7 @@ $$;
 --   states     the states before, from which the caller works out every outcome
 CREATE OR REPLACE FUNCTION {schema}.advance(
     locks bigint[], keys bytea[], kinds text[], parameters text[], costs numeric[], shadows boolean[], write boolean,
+    at bigint,
     OUT now bigint, OUT allowed boolean, OUT states text[]
 ) LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
 $$
@@ -222,12 +223,12 @@ BEGIN
     FOR i IN 1 .. array_length(locks, 1) LOOP
         PERFORM pg_advisory_xact_lock(locks[i]);
     END LOOP;
-    now := {schema}.clock();
+    now := coalesce(at, {schema}.clock());
     IF array_length(keys, 1) = 1 THEN
         states := ARRAY[(SELECT s.state FROM {schema}.state s WHERE s.key = keys[1])];
     ELSE
-        SELECT array_agg(s.state ORDER BY k.at) INTO states
-        FROM unnest(keys) WITH ORDINALITY AS k (key, at) LEFT JOIN {schema}.state s ON s.key = k.key;
+        SELECT array_agg(s.state ORDER BY k.place) INTO states
+        FROM unnest(keys) WITH ORDINALITY AS k (key, place) LEFT JOIN {schema}.state s ON s.key = k.key;
     END IF;
     allowed := true;
     FOR i IN 1 .. array_length(keys, 1) LOOP

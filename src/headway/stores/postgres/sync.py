@@ -6,6 +6,7 @@ import os
 import select
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.errors import ConfigError, StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.base import Answer
+from headway.stores.clock import Clock
 from headway.stores.postgres import flows
 from headway.stores.postgres.base import BasePostgresStore, Statement, shown
 from headway.stores.postgres.flows import Flow
@@ -45,6 +47,7 @@ class PostgresStore(BasePostgresStore):
         schema: where the table and the functions are; default "headway".
         unlogged: make the table without a write-ahead log: quicker, and empty after a crash of the server.
         install: put schema and functions in place on first use; False for a role that may only call them.
+        clock: for tests only: ns since 1970, to decide by instead of the server's clock.
 
     Raises:
         ConfigError: a URL or an option that cannot be right.
@@ -58,35 +61,41 @@ class PostgresStore(BasePostgresStore):
         schema: str | None = None,
         unlogged: bool | None = None,
         install: bool | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        super().__init__(where, deadline, schema, unlogged, install)
+        super().__init__(where, deadline, schema, unlogged, install, clock)
         if not isinstance(self.where, str | psycopg.Connection) and not hasattr(self.where, "connection"):
             raise ConfigError(f"a {type(where).__name__} is no PostgreSQL URL, psycopg Connection or ConnectionPool")
         self._idle: list[_Connection] = []
         self._places = threading.BoundedSemaphore(_MOST_CONNECTIONS)
         self._lock = threading.Lock()
         self._owner = os.getpid()
+        weakref.finalize(self, _finish, self._idle, self._owner)
 
     def __reduce__(self) -> tuple[object, ...]:
         """A pickled copy connects for itself."""
         if not isinstance(self.where, str):
             raise TypeError("a PostgresStore on somebody's connection cannot be pickled; give it a URL")
-        return (_restore, (self.where, self.deadline, self.schema, self.unlogged, self.install))
+        return (_restore, (self.where, self.deadline, self.schema, self.unlogged, self.install, self.clock))
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
-        answer = self._run(flows.advance(self.schema, charges, commit, time.time_ns()))
+        answer = self._run(
+            flows.advance(
+                self.schema, charges, commit, time.time_ns() if self.clock is None else self.clock(), self._at()
+            )
+        )
         if commit and isinstance(self.where, str) and self._time_to_clean():
-            self._cleaned_to = self._run(flows.clean(self.schema, self._cleaned_to))
+            self._cleaned_to = self._run(flows.clean(self.schema, self._cleaned_to, self._at()))
         return answer
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        return self._run(flows.change(self.schema, changes))
+        return self._run(flows.change(self.schema, changes, self._at()))
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. A page of keys at a time, while decisions go on."""
-        return self._run(flows.requota(self.schema, namespace, old, new))
+        return self._run(flows.requota(self.schema, namespace, old, new, self._at()))
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``."""
@@ -94,7 +103,7 @@ class PostgresStore(BasePostgresStore):
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return self._run(flows.clears_after(self.schema, charge))
+        return self._run(flows.clears_after(self.schema, charge, self._at()))
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
@@ -116,10 +125,8 @@ class PostgresStore(BasePostgresStore):
     def close(self) -> None:
         """Close the connections this store opened. A later decision opens new ones."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        if self._owner == os.getpid():
-            for connection in idle:
-                connection.close()
+            if self._owner == os.getpid():
+                _finish(self._idle, self._owner)
 
     def _run(self, flow: Flow[T]) -> T:
         """Drive a flow on one connection."""
@@ -193,7 +200,9 @@ class PostgresStore(BasePostgresStore):
         with self._lock:
             if self._owner != os.getpid():  # a fork: the sockets are the parent's
                 _left_to_the_parent.extend(self._idle)
-                self._idle, self._owner = [], os.getpid()
+                self._idle.clear()
+                self._owner = os.getpid()
+                weakref.finalize(self, _finish, self._idle, self._owner)
             return self._idle.pop() if self._idle else None
 
     def _check(self, connection: Any) -> None:
@@ -308,5 +317,13 @@ def _rows(cursor: Any) -> list[tuple[Any, ...]]:
 _left_to_the_parent: list[_Connection] = []
 
 
-def _restore(where: str, deadline: float, schema: str, unlogged: bool, install: bool) -> PostgresStore:
-    return PostgresStore(where, deadline=deadline, schema=schema, unlogged=unlogged, install=install)
+def _finish(idle: list[_Connection], owner: int) -> None:
+    """Close connections, but not those of a parent process."""
+    while owner == os.getpid() and idle:
+        idle.pop().drop()
+
+
+def _restore(
+    where: str, deadline: float, schema: str, unlogged: bool, install: bool, clock: Clock | None
+) -> PostgresStore:
+    return PostgresStore(where, deadline=deadline, schema=schema, unlogged=unlogged, install=install, clock=clock)
