@@ -1,0 +1,1 @@
+"""A login that guesses cannot get through and that strangers cannot lock."""
