@@ -215,7 +215,7 @@ def test_impossible_settings_are_refused(options: dict[str, float], named: str) 
 
 def test_a_caller_may_know_that_a_403_passes() -> None:
     """Where the caller says that a key is fresh, "forbidden" is ambiguous: a bounded number of attempts, then given up."""
-    fresh = Retry(may_pass=(403,), ambiguous=2)
+    fresh = Retry(may_pass=lambda status, _: status == 403, ambiguous=2)
     forbidden = Rejection(RejectionKind.FORBIDDEN)
     assert [type(step(forbidden, status=403, retry=fresh, before=number)) for number in range(3)] == [
         Wait,

@@ -131,7 +131,7 @@ def sending(
         if isinstance(step, GiveUp):
             raise RateLimitedError(rejection, step.why, history, answer.response)
         # A pace lets its callers go one by one after the pause, so nothing has to be left to chance.
-        if not paced and (yield Sleep(nanoseconds("wait", step.seconds))):
+        if (yield Sleep(0 if paced else nanoseconds("wait", step.seconds))):
             raise RateLimitedError(rejection, "It was stopped while it waited.", history, answer.response)
 
 

@@ -7,7 +7,7 @@ is not begun.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from headway.client.advice import documented_wait
@@ -59,8 +59,8 @@ class Retry:
         spread: seconds, from 0; a stated wait is lengthened by up to this, at random, so that callers do not come
             back all at once.
         ambiguous: further attempts after a refusal that does not say whether waiting helps (a fresh key's 403).
-        may_pass: statuses whose refusals this service may lift by itself although they say "forbidden" (403, while a
-            key is fresh): they count as ambiguous.
+        may_pass: says of a refusal that time does not seem to lift (its status, and how it was read) whether it may
+            pass after all: a 403 while a key is fresh. It then counts as ambiguous.
         unavailable: whether 503 and the like (overloaded, maintenance) are retried; only repeatable requests are.
         connection_errors: whether connection errors are retried; only repeatable requests, and those never sent.
         repeat_all: the caller vouches that every request may be sent twice.
@@ -77,7 +77,7 @@ class Retry:
     longest: float = 60.0
     spread: float = 1.0
     ambiguous: int = 2
-    may_pass: tuple[int, ...] = ()
+    may_pass: Callable[[int, Rejection], bool] | None = None
     unavailable: bool = True
     connection_errors: bool = False
     repeat_all: bool = False
@@ -147,8 +147,9 @@ class Retry:
 
     def kind(self, status: int, rejection: Rejection) -> RejectionKind:
         """What kind of refusal it is, with what the caller knows of the service."""
-        unsure = status in self.may_pass and not rejection.waiting_helps
-        return RejectionKind.AMBIGUOUS if unsure else rejection.kind
+        if rejection.waiting_helps or self.may_pass is None or not self.may_pass(status, rejection):
+            return rejection.kind
+        return RejectionKind.AMBIGUOUS
 
     def after_failure(
         self, request: Outgoing, failure: Failure, history: Sequence[Attempt], left: float, chance: float
