@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headway.core.charge import Charge
-from headway.core.concurrency import Concurrency
-from headway.core.gcra import Gcra
-from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.lease import Receipt
+from headway.core.limit import Algorithm
 from headway.core.rule import State
 
 __all__ = ["Change"]
@@ -37,10 +35,11 @@ class Change:
 
         It is not once the lease has expired or was ended before; then nothing changes.
         """
-        rule, lease = self.charge.limit.rule, self.charge.lease
-        if isinstance(rule, Concurrency):
+        limit, lease = self.charge.limit, self.charge.lease
+        rule = limit.rule
+        if limit.algorithm is Algorithm.CONCURRENCY and limit.quota.count:
             new = (
-                rule.renew(state, now, self.receipt.token)
+                rule.renew(state, now, self.receipt.token)  # type: ignore[attr-defined]  # concurrency's rule alone has it
                 if self.renew
                 else rule.give_back(state, now, self.give_back, self.receipt)
             )
@@ -48,6 +47,6 @@ class Change:
         if self.renew or (lease is not None and now >= self.receipt.at + lease.ttl):
             return state, self.renew
         new = rule.give_back(state, now, self.give_back, self.receipt)
-        if lease is not None and new is state and isinstance(rule, Gcra | LeakyBucketQueue):
+        if lease is not None and new is state and limit.algorithm.stored == "gcra":
             return state, False
         return (rule.take(new, now, self.take) if self.take else new), True

@@ -8,16 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from headway.core.block import Block
-from headway.core.concurrency import Concurrency
-from headway.core.fixed_window import FixedWindow
-from headway.core.gcra import Gcra
-from headway.core.growing_wait import GrowingWait
-from headway.core.leaky_bucket import LeakyBucketQueue
-from headway.core.quota import DAY, HOUR, MAX_COUNT, Quota, parse_duration, print_duration
+from headway.core.quota import DAY, HOUR, MAX_COUNT, Quota, parse_duration
 from headway.core.rule import Rule
-from headway.core.sliding_log import SlidingLog
-from headway.core.sliding_window import SlidingWindow
+from headway.core.rules import rule_of
 from headway.errors import LimitError
 
 __all__ = ["Algorithm", "FailureMode", "Limit", "check_name"]
@@ -160,7 +153,7 @@ class Limit:
         put(self, "longest", self._duration("longest", longest))
         put(self, "forgiven_after", self._duration("forgiven_after", forgiven_after))
         put(self, "text", self._text(text))
-        put(self, "rule", self._rule())
+        put(self, "rule", rule_of(self))
 
     @classmethod
     def token_bucket(
@@ -290,41 +283,6 @@ class Limit:
                 "'Too many codes for this phone.', with no placeholders but {wait}, {limit} and {count}"
             )
         return text
-
-    def _rule(self) -> Rule:
-        quota = self.quota
-        if quota.count == 0:
-            return Block()
-        match self.algorithm:
-            case Algorithm.CALENDAR_WINDOW:
-                from headway.core.calendar_window import CalendarWindow  # loads zoneinfo, which most limits do without
-
-                return CalendarWindow.of(quota, count_refused=self.count_refused)
-            case Algorithm.FIXED_WINDOW | Algorithm.ANCHORED_WINDOW:
-                anchored = self.algorithm is Algorithm.ANCHORED_WINDOW
-                return FixedWindow(quota.count, quota.period_ns, anchored, self.count_refused)
-            case Algorithm.SLIDING_WINDOW:
-                return SlidingWindow(quota.count, quota.period_ns)
-            case Algorithm.SLIDING_LOG:
-                return SlidingLog(quota.count, quota.period_ns)
-            case Algorithm.CONCURRENCY:
-                return Concurrency(quota.count, quota.period_ns)
-            case Algorithm.LEAKY_BUCKET_QUEUE:
-                return LeakyBucketQueue.of(quota, self.undelayed)
-            case Algorithm.GROWING_WAIT:
-                return self._growing_wait()
-            case _:
-                return Gcra.of(quota)
-
-    def _growing_wait(self) -> GrowingWait:
-        first = -(-self.quota.period_ns // self.quota.count)
-        if not first <= self.longest <= self.forgiven_after:
-            raise LimitError(
-                f"limit {self.name!r}: a growing wait begins with {print_duration(first)}, so longest "
-                f"({print_duration(self.longest)}) must be at least that, and forgiven_after "
-                f"({print_duration(self.forgiven_after)}) at least longest"
-            )
-        return GrowingWait(self.quota.burst, first, self.longest, self.forgiven_after)
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)
