@@ -19,6 +19,7 @@ from headway.limiter.queue import Ticket
 from headway.limiter.timer import REAL_TIME
 from headway.stores.base import Answer
 from headway.stores.sqlite import SqliteStore
+from headway.stores.threaded import ThreadedStore
 from headway.testing.clock import ManualClock
 
 from .timers import Stepped, Woken
@@ -225,6 +226,43 @@ def test_cancelled_at_any_await_it_leaves_nothing_behind(
 
     for steps in range(STEPS):
         asyncio.run(run(steps))
+
+
+class Held(MemoryStore):
+    """A memory store whose charging takes until the test lets it go on."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        super().__init__(clock=clock)
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
+        if commit:
+            self.begun.set()
+            assert self.go_on.wait(10)
+        return super().advance(charges, commit=commit)
+
+
+@pytest.mark.parametrize("call", ["hit", "wait"])
+def test_cancelled_while_the_store_decides_it_is_given_back(clock: ManualClock, call: str) -> None:
+    """A worker thread cannot be stopped: what it charges after the caller was cancelled is given back by itself."""
+
+    async def run() -> None:
+        store = Held(clock)
+        limiter = AsyncLimiter(PACE, store=ThreadedStore(store))
+        task = asyncio.create_task(getattr(limiter, call)(id="k"))
+        queued = asyncio.create_task(getattr(limiter, call)(id="other"))
+        await asyncio.to_thread(store.begun.wait, 10)
+        task.cancel()
+        queued.cancel()
+        await asyncio.wait([task, queued])
+        assert task.cancelled()
+        store.go_on.set()
+        for _ in range(2):  # one turn of the worker for what is given back, one to look
+            standing = [await limiter.peek(id=key, cost=0) for key in ("k", "other")]
+        assert [decision.remaining for decision in standing] == [1, 1]
+        await limiter.store.close()
+
+    asyncio.run(run())
 
 
 def test_cancelled_in_its_delay_a_caller_gives_its_units_back(clock: ManualClock) -> None:
