@@ -1,6 +1,7 @@
 """Whether and when to try again: pure decisions, from a refusal, the attempts so far and a number for chance."""
 
 import math
+import random
 from datetime import UTC, datetime
 
 import pytest
@@ -224,3 +225,27 @@ def test_a_caller_may_know_that_a_403_passes() -> None:
     ]
     assert step(forbidden, status=401, retry=fresh) == Leave()
     assert isinstance(step(forbidden, status=403, retry=fresh, request=POST), Wait)
+
+
+def test_a_fleet_does_not_come_back_as_a_herd() -> None:
+    """Fifty callers refused at once, told ten seconds: none is early, and a fitting spread serves all in few attempts."""
+    chance, retry, per_second = random.Random(1), Retry(spread=10.0), 5
+    due = [(0.0, 0)] * 50
+    served: list[float] = []
+    firsts: list[float] = []
+    refused = Rejection(RejectionKind.RATE_LIMITED, 10.0)
+    while due:
+        due.sort()
+        now, before = due.pop(0)
+        if now and sum(now - 1 < at <= now for at in served) < per_second:
+            served.append(now)
+            continue
+        told = refused if not now else Rejection(RejectionKind.RATE_LIMITED, 1.0)
+        history = [Attempt(number + 1, NOW, 429, told) for number in range(before)]
+        wait = seconds(retry.after_refusal(GET, 429, told, history, 300.0 - now, chance.random()))
+        if not now:
+            firsts.append(wait)
+        due.append((now + wait, before + 1))
+    assert len(served) == 50
+    assert min(firsts) >= 10
+    assert max(firsts) - min(firsts) >= 1
