@@ -118,8 +118,8 @@ def test_a_known_device_is_limited_too(site: Site) -> None:
     device = site.login().cookies["device"]
     found = [site.login("guess", device=device, ip=f"198.51.100.{n}").status_code for n in range(7)]
     assert found == [403] * 5 + [429] * 2
-    made_up = "0" * 32 + "." + "0" * 64
-    assert [site.login("guess", device=made_up, ip=STRANGER).status_code for _ in range(6)] == [403] * 5 + [429]
+    found = [site.login("guess", device=f"{n:032}.{'0' * 64}", ip=STRANGER).status_code for n in range(6)]
+    assert found == [403] * 5 + [429]
     assert [site.login("guess", name="b", device=device, ip=STRANGER).status_code for _ in range(6)][-1] == 429
 
 
@@ -132,6 +132,12 @@ def test_an_account_that_is_not_there_is_answered_the_same(site: Site) -> None:
     for one, other in zip(there, nowhere, strict=True):
         assert (one.status_code, one.content) == (other.status_code, other.content)
         assert _fields(one) == _fields(other)
+
+
+def test_an_account_that_is_not_there_has_no_password(site: Site) -> None:
+    """No password, not even an empty one, is right for an account that does not exist."""
+    for password in ("", "guess", "\0" * 16):
+        assert site.login(password, name="nobody").status_code == 403
 
 
 def test_one_account_is_one_however_its_name_is_spelled(site: Site) -> None:

@@ -1,0 +1,1 @@
+"""An API whose plans and overrides are rows of its own database, changed while it runs."""
