@@ -80,7 +80,7 @@ def test_every_kind_of_answer_has_words(clock: ManualClock, limit: Limit, cost: 
 
 
 def test_bounds_delays_and_shadows_are_said_to_be_such(clock: ManualClock) -> None:
-    """ "at most" for a lease, "after a delay" for a queue, "not enforced" for a shadow."""
+    """A lease says "at most", a queue "after a delay", a shadow "not enforced": each is said to be what it is."""
     slots = limiter(clock, Limit("slots", "1 at once for 60 s"))
     slots.hit()
     assert slots.explain().limits[0].answer.startswith("refuses 1 unit: wait at most 0:01:00 (until ")
