@@ -124,7 +124,8 @@ def test_a_lease_lasts_as_long_as_its_stream(clock: ManualClock) -> None:
     )
     with served(app) as place, httpx.Client(base_url=f"http://{place}", trust_env=False, timeout=PATIENCE_S) as client:
         with client.stream("GET", "/events") as response:
-            assert next(response.iter_raw())
+            arriving = response.iter_raw()  # which closes the response when nobody holds it any more
+            assert next(arriving)
             assert client.get("/").status_code == 429
         deadline = time.monotonic() + PATIENCE_S
         while client.get("/").status_code == 429 and time.monotonic() < deadline:
