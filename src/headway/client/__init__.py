@@ -11,8 +11,9 @@ from headway.client.rejection import Rejection, RejectionKind
 
 if TYPE_CHECKING:
     from headway.client.abort import Abort
-    from headway.client.pace import AsyncPace, AsyncSlot, Pace, Slot
+    from headway.client.pace import AsyncPace, Pace
     from headway.client.retry import Retry
+    from headway.client.slot import AsyncSlot, Slot
     from headway.client.wrap import attempts, patient
 
 __all__ = [
@@ -32,10 +33,10 @@ __all__ = [
 _WHEN_ASKED_FOR = {
     "Abort": "abort",
     "AsyncPace": "pace",
-    "AsyncSlot": "pace",
+    "AsyncSlot": "slot",
     "Pace": "pace",
     "Retry": "retry",
-    "Slot": "pace",
+    "Slot": "slot",
     "attempts": "wrap",
     "patient": "wrap",
 }

@@ -15,7 +15,8 @@ from headway.limiter.timer import REAL_TIME, Timer
 from headway.stores.clock import Clock
 
 if TYPE_CHECKING:
-    from headway.client.pace import AsyncPace, AsyncSlot, Pace, Slot
+    from headway.client.pace import AsyncPace, Pace
+    from headway.client.slot import AsyncSlot, Slot
 
 __all__ = ["AsyncSender", "Sender"]
 

@@ -12,6 +12,7 @@ from headway.client.attempt import Reply
 from headway.client.pacing import BasePace, Call, Calls, Cost, Nap, Quotas
 from headway.client.reading import read
 from headway.client.rejection import Rejection
+from headway.client.slot import AsyncSlot, Slot, keep, keep_async
 from headway.limiter.arguments import merged
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
@@ -19,7 +20,7 @@ from headway.limiter.limiter import Limiter
 from headway.limiter.timer import Timer
 from headway.stores.base import AsyncStore, Store
 
-__all__ = ["AsyncPace", "AsyncSlot", "Pace", "Slot"]
+__all__ = ["AsyncPace", "Pace"]
 
 R = TypeVar("R")
 
@@ -122,7 +123,7 @@ class Pace(BasePace):
         """
         taken = self.acquire(attributes, cost=cost, deadline=deadline, **named)
         over = threading.Event()
-        beat = threading.Thread(target=_keep, args=(taken, over), name="headway-lease", daemon=True)
+        beat = threading.Thread(target=keep, args=(taken, over), name="headway-lease", daemon=True)
         if self.holds:
             beat.start()
         try:
@@ -250,7 +251,7 @@ class AsyncPace(BasePace):
         import asyncio  # whoever awaits has imported it
 
         taken = await self.acquire(attributes, cost=cost, deadline=deadline, **named)
-        beat = asyncio.create_task(_keep_async(taken)) if self.holds else None
+        beat = asyncio.create_task(keep_async(taken)) if self.holds else None
         try:
             yield taken
         finally:
@@ -304,102 +305,3 @@ class AsyncPace(BasePace):
         import asyncio  # whoever awaits has imported it
 
         return await (self.timer.pause_async(asyncio.Event(), call.ns) if isinstance(call, Nap) else call())
-
-
-class _Taken:
-    """What both kinds of slot share.
-
-    Attributes:
-        decision: what the quotas answered.
-    """
-
-    def __init__(self, pace: Any, attributes: Mapping[str, object], decision: Decision) -> None:
-        self.decision = decision
-        self._pace = pace
-        self._attributes = dict(attributes)
-        self._since = pace.timer.ticks()
-
-    def _completing(
-        self, reply: Reply[Any] | None, rejection: Rejection | None, pause: float | None, charged: bool, cost: Cost
-    ) -> Calls[None]:
-        flow: Calls[None] = self._pace._completing(
-            self._attributes, self.decision, self._since, reply, rejection, pause, charged=charged, actual=cost
-        )
-        return flow
-
-
-class Slot(_Taken):
-    """A call that may be sent now; made by ``Pace.acquire`` and ``Pace.slot``."""
-
-    def complete(
-        self,
-        reply: Reply[Any] | None = None,
-        rejection: Rejection | None = None,
-        pause: float | None = None,
-        *,
-        charged: bool = True,
-        cost: Cost = None,
-    ) -> None:
-        """Say that the call is over; what it holds is given back, and the budget is settled. The first time counts.
-
-        Args:
-            reply: the answer, to learn from.
-            rejection: how it was read, where it is a refusal.
-            pause: seconds for which nobody is to send.
-            charged: whether the other side may have counted it; else it is given back.
-            cost: what it cost in the end, where that was not known before (tokens).
-        """
-        self._pace._drive(self._completing(reply, rejection, pause, charged, cost))
-
-    def cancel(self) -> None:
-        """The call was never sent: give everything back."""
-        self._pace._drive(self._completing(None, None, None, False, None))
-
-    def renew(self) -> bool:
-        """Let what is held last its whole time from now; False where it had expired."""
-        held: bool = self._pace._limiter.renew(self.decision)
-        return held
-
-
-class AsyncSlot(_Taken):
-    """The twin of ``Slot``; made by ``AsyncPace``."""
-
-    async def complete(
-        self,
-        reply: Reply[Any] | None = None,
-        rejection: Rejection | None = None,
-        pause: float | None = None,
-        *,
-        charged: bool = True,
-        cost: Cost = None,
-    ) -> None:
-        """See ``Slot.complete``."""
-        await self._pace._drive(self._completing(reply, rejection, pause, charged, cost))
-
-    async def cancel(self) -> None:
-        """See ``Slot.cancel``."""
-        await self._pace._drive(self._completing(None, None, None, False, None))
-
-    async def renew(self) -> bool:
-        """See ``Slot.renew``."""
-        held: bool = await self._pace._limiter.renew(self.decision)
-        return held
-
-
-def _lease_seconds(slot: _Taken) -> float:
-    """A third of the shortest lease, in seconds."""
-    held = slot.decision.changes(give_back=False, holds_only=True)
-    return min((change.charge.limit.quota.period_ns for change in held), default=60_000_000_000) / 3e9
-
-
-def _keep(slot: Slot, over: threading.Event) -> None:
-    while not over.wait(_lease_seconds(slot)):
-        slot.renew()
-
-
-async def _keep_async(slot: AsyncSlot) -> None:
-    import asyncio  # whoever awaits has imported it
-
-    while True:
-        await asyncio.sleep(_lease_seconds(slot))
-        await slot.renew()

@@ -17,7 +17,7 @@ import urllib3
 from tests.client.transports.server import Answer, Scripted
 
 from headway import MemoryStore
-from headway.client import drive, pace, transport_aiohttp, transport_httpx, transport_httpx2, transport_requests
+from headway.client import drive, pace, slot, transport_aiohttp, transport_httpx, transport_httpx2, transport_requests
 from headway.client.pace import AsyncPace, Pace
 from headway.client.retry import Retry
 from headway.client.transport_urllib3 import PatientManager
@@ -213,7 +213,7 @@ def test_httpx2_s_transport_is_httpx_s() -> None:
     [
         (drive, "Sender", {"_perform", "_pause"}),
         (pace, "Pace", {"__init__", "slot", "_perform"}),
-        (pace, "Slot", set()),
+        (slot, "Slot", set()),
         (transport_httpx, "PatientTransport", {"handle_request"}),
     ],
 )
