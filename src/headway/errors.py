@@ -189,7 +189,13 @@ class DeadlineTooSoon(RateLimited):
         decision: the refusal; it is not sent, and nothing was charged.
         retry_after: seconds the wait would take; ``math.inf`` when no wait helps.
         retry_at: when it would end, on the store's clock; None when no wait helps.
+        at_most: the time is an upper bound: what somebody else holds ("1 at once") may be given back earlier.
     """
+
+    @property
+    def at_most(self) -> bool:
+        """The time is an upper bound: what somebody else holds may be given back earlier."""
+        return bool(getattr(self.decision.binding, "at_most", False))
 
     @property
     def retry_after(self) -> float:

@@ -360,6 +360,26 @@ def test_one_at_a_time(clock: ManualClock, any_store: MemoryStore) -> None:
     assert at(clock) == pytest.approx(before + 60, abs=0.5)
 
 
+def test_what_is_given_back_in_time_is_waited_for(clock: ManualClock, store: MemoryStore) -> None:
+    """A lease of an hour that ends after three seconds is in time for a deadline of five; one that lasts is not."""
+    one, other = (AsyncPace("1 at once for 1 hour", store=store) for _ in range(2))
+
+    async def main() -> None:
+        held = await one.acquire()
+        waiting = asyncio.create_task(other.acquire(deadline=5))
+        while at(clock) < 3:  # noqa: ASYNC110  # the waiting task moves the clock
+            await asyncio.sleep(0)
+        await held.complete()
+        await waiting
+        assert 3 <= at(clock) < 4
+        with pytest.raises(DeadlineTooSoon) as caught:
+            await one.acquire(deadline=2)
+        assert caught.value.at_most
+        assert 5 <= at(clock) < 6
+
+    asyncio.run(main())
+
+
 def test_a_lease_can_be_renewed(clock: ManualClock, store: MemoryStore) -> None:
     """A renewed lease lasts its whole time from then on; an expired one says so."""
     pace = Pace("1 at once for 60 s", store=store)

@@ -100,7 +100,7 @@ def _paced(pace: Pace, command: list[str], cost: int, deadline: float | None, *,
         with pace.slot(cost=cost, deadline=0):
             return _run(command)
     except DeadlineTooSoon as busy:
-        if deadline is not None and busy.retry_after > deadline:
+        if deadline is not None and busy.retry_after > deadline and not busy.at_most:
             raise
         wait = busy.retry_after
     with contextlib.ExitStack() as stack:
