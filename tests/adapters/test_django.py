@@ -56,7 +56,8 @@ def site() -> Iterator[Site]:
     with ExitStack() as stack:
 
         def make(*urls: Any, client: Any = Client, middleware: Any = MIDDLEWARE, **settings: Any) -> Client:
-            changed = {"ROOT_URLCONF": urls or (path("", hello),), "MIDDLEWARE": middleware, **settings}
+            rest = {"REST_FRAMEWORK": {"DEFAULT_AUTHENTICATION_CLASSES": []}}
+            changed = {"ROOT_URLCONF": urls or (path("", hello),), "MIDDLEWARE": middleware, **rest, **settings}
             stack.enter_context(override_settings(**changed))
             return client(raise_request_exception=False)  # type: ignore[no-any-return]
 
@@ -352,7 +353,10 @@ def test_waits_are_exact(clock: ManualClock) -> None:
 
 def test_the_exception_handler_answers_in_full(site: Site, clock: ManualClock) -> None:
     """With our exception handler the problem document is the body; other errors stay REST framework's."""
-    handler = {"DEFAULT_AUTHENTICATION_CLASSES": [], "EXCEPTION_HANDLER": "headway.adapters.rest_framework.exception_handler"}
+    handler = {
+        "DEFAULT_AUTHENTICATION_CLASSES": [],
+        "EXCEPTION_HANDLER": "headway.adapters.rest_framework.exception_handler",
+    }
     codes = ask("codes", "1 per hour", clock, by="phone")
 
     @api_view(["GET"])

@@ -255,3 +255,26 @@ def test_install_says_at_once_what_is_wrong(tmp_path: Any) -> None:
     waits.close()
     with pytest.raises(ConfigError, match="nothing gives"):
         install(FastAPI(), AsyncLimiter(Limit("all", "1 per minute", by="team")))
+
+
+def test_exempt_above_the_route_decorator_frees_the_page(clock: ManualClock) -> None:
+    """``exempt`` reaches the registered function through decorators that stand above the route's."""
+    import functools
+
+    def audited(function: Any) -> Any:
+        @functools.wraps(function)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return await function(*args, **kwargs)
+
+        return wrapper
+
+    app = FastAPI()
+    install(app, ask("all", "1 per minute", clock))
+
+    @exempt
+    @audited
+    @app.get("/")
+    async def page() -> str:
+        return "page"
+
+    assert {get(app).status for _ in range(4)} == {200}

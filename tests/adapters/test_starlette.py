@@ -365,3 +365,27 @@ def test_a_handshake_is_closed_where_a_server_cannot_answer_it(clock: ManualCloc
         "code": 1008,
         "reason": "Too many requests for this address. Try again in 60 seconds.",
     }
+
+
+def test_our_fields_take_the_place_of_the_applications(clock: ManualClock) -> None:
+    """An application that forwards somebody else's RateLimit gets ours instead: one field says one thing."""
+
+    async def proxy(request: Any) -> Any:
+        return PlainTextResponse("forwarded", headers={"RateLimit": '"theirs";r=1', "X-Other": "kept"})
+
+    app = Starlette(
+        routes=[Route("/", proxy)], middleware=[Middleware(RateLimitMiddleware, ask("ours", "9 per minute", clock))]
+    )
+    answer = get(app)
+    assert (answer.headers["ratelimit"], answer.headers["x-other"]) == ('"ours";r=8;t=7', "kept")
+
+
+def test_a_refusal_keeps_the_dialect_of_who_refuses(clock: ManualClock) -> None:
+    """A middleware with older fields around a page with newer ones does not add to the page's refusal."""
+    page = limit(ask("page", "1 per minute", clock))(hello)
+    outer = Middleware(RateLimitMiddleware, ask("all", "9 per minute", clock), dialects="draft6")
+    app = Starlette(routes=[Route("/", page)], middleware=[outer])
+    assert "ratelimit-remaining" in get(app).headers
+    refused = get(app)
+    assert (refused.status, "ratelimit-remaining" in refused.headers) == (429, False)
+    assert len(refused.remaining) == 2

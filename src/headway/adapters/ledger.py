@@ -83,16 +83,14 @@ class Ledger:
         entries: one a guard that asked.
         refusal: the verdict that refused the request, or None.
         refused_by: who refused; None for the application itself.
-        written: an answer was made of it, which has all the fields.
     """
 
-    __slots__ = ("entries", "refusal", "refused_by", "written")
+    __slots__ = ("entries", "refusal", "refused_by")
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.refusal: Verdict | None = None
         self.refused_by: Guard | None = None
-        self.written = False
 
     @property
     def decisions(self) -> tuple[Decision, ...]:
@@ -114,10 +112,10 @@ class Ledger:
     def fields(self) -> Fields:
         """The fields of an answer that the application gives."""
         entries = self.entries
-        if self.written or not entries:
+        if not entries:
             return ()
         verdict = self.refusal or self._admitted()
-        return () if verdict is None else fields(verdict, entries[0].guard.dialects)
+        return () if verdict is None else fields(verdict, (self.refused_by or entries[0].guard).dialects)
 
     def refuse(self, verdict: Verdict, guard: Guard | None = None) -> Verdict:
         """Note a refusal, with how the limits stand that admitted the request before."""
@@ -129,7 +127,6 @@ class Ledger:
     def answer(self, facts: RequestFacts) -> Response:
         """The whole answer to the refused request."""
         assert self.refusal is not None  # noqa: S101  # the caller's branch
-        self.written = True
         guard = self.refused_by or (self.entries[0].guard if self.entries else None)
         return respond(
             self.refusal,
