@@ -435,6 +435,32 @@ def test_a_refusal_that_the_handler_lets_out_becomes_an_answer(whole: Maker) -> 
     assert refused.json()["limit"] == "inner"
 
 
+def test_an_answer_that_has_begun_is_not_begun_again(whole: Maker) -> None:
+    """A refusal in the middle of a stream ends it: what was sent stays, and no second answer follows on the wire."""
+    inner = AsyncLimiter(Limit("none", "0 per minute"), store=MemoryStore(clock=whole.clock))
+    app = web.Application()
+    setup(app)
+
+    async def page(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"begun")
+        async with inner.admitted():
+            return response
+
+    app.router.add_get("/", page)
+    site = whole.run(app)
+
+    async def talk(session: aiohttp.ClientSession, address: str) -> Any:
+        async with session.get(address) as answer:
+            begun = await answer.content.readexactly(5)
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await answer.read()
+            return answer.status, begun
+
+    assert site.talk(talk) == (200, b"begun")
+
+
 def test_a_store_that_is_away_is_503(make: Maker) -> None:
     """Where the store can't decide, a limit that denies answers 503 with a time to come back."""
     limits = Limit("per-key", "5 per hour", by="key")

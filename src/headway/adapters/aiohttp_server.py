@@ -34,6 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _LEDGER: Final[Any] = web.RequestKey(LEDGER, Ledger) if hasattr(web, "RequestKey") else LEDGER  # aiohttp 3.14
+_BEGUN: Final[Any] = web.RequestKey(f"{LEDGER}.begun", bool) if hasattr(web, "RequestKey") else f"{LEDGER}.begun"
 _SIZE: Final[Any] = web.RequestKey(f"{LEDGER}.size", int) if hasattr(web, "RequestKey") else f"{LEDGER}.size"
 _CODES: Final = (POLICY_VIOLATION, TRY_AGAIN_LATER)
 _LONGEST_REASON: Final = 123
@@ -190,7 +191,7 @@ async def _serve(request: web.Request, handler: Handler, guard: Guard | None) ->
     except RateLimited as refused:
         error = refused
         await drive_async(ledger.raised(refused))
-        if ledger.written:  # an answer is on its way already
+        if _BEGUN in request:  # an answer is on its way already
             raise
         response = _refusal(request, ledger)
     except web.HTTPException as raised:  # aiohttp's way to answer
@@ -217,6 +218,7 @@ async def _prepare(request: web.Request, response: web.StreamResponse) -> None:
     ledger: Ledger | None = request.get(_LEDGER)
     if ledger is None:
         return
+    request[_BEGUN] = True
     _write(request, response, ledger)
     if ledger.unsettled and not isinstance(response, web.Response | web.WebSocketResponse):
         _count(request, response)
@@ -244,7 +246,6 @@ def _write(request: web.Request, response: web.StreamResponse, ledger: Ledger) -
     headers = [(name.lower(), value) for name, value in response.headers.items()]
     for name, value in exposed(ledger.fields(), headers, asked=ORIGIN in request.headers):
         response.headers[name] = value
-    ledger.written = True
 
 
 def _exempt(request: web.Request, guard: Guard) -> bool:
