@@ -380,6 +380,26 @@ def test_what_is_given_back_in_time_is_waited_for(clock: ManualClock, store: Mem
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("kind", ["thread", "task"])
+def test_a_held_lease_lasts_as_long_as_its_call(kind: str) -> None:
+    """A call that takes longer than its lease keeps it, in real time, by a thread or a task that renews it."""
+    quota, store = "1 at once for 900ms", MemoryStore()
+    other = Pace(quota, store=store)
+
+    async def main() -> None:
+        async with AsyncPace(quota, store=store).slot():
+            for _ in range(12):
+                await asyncio.sleep(0.1)
+                assert not other.peek().allowed
+
+    if kind == "task":
+        asyncio.run(main())
+    else:
+        with Pace(quota, store=store).slot(), pytest.raises(DeadlineTooSoon):
+            other.wait(deadline=1.2)
+    assert other.peek().allowed
+
+
 def test_a_lease_can_be_renewed(clock: ManualClock, store: MemoryStore) -> None:
     """A renewed lease lasts its whole time from then on; an expired one says so."""
     pace = Pace("1 at once for 60 s", store=store)
@@ -476,6 +496,25 @@ def test_a_pace_outlives_its_event_loops(clock: ManualClock, store: MemoryStore)
     asyncio.run(first())
     asyncio.run(second())
     assert at(clock) <= 2
+
+
+def test_loops_in_several_threads_share_one_budget(clock: ManualClock, store: MemoryStore) -> None:
+    """Two threads, each with a loop of its own: twenty go in the first second in all, and nobody is stuck."""
+    pace = AsyncPace("20/s", store=store)
+    times: list[float] = []
+
+    async def calls() -> None:
+        decisions = await asyncio.gather(*[pace.wait() for _ in range(25)])
+        times.extend(decision.decided_at.timestamp() - START for decision in decisions)
+
+    threads = [threading.Thread(target=asyncio.run, args=(calls(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    times.sort()
+    assert len(times) == 50
+    assert all(later - earlier >= 1 for earlier, later in zip(times, times[20:], strict=False))
 
 
 @pytest.mark.parametrize(

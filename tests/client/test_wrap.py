@@ -6,6 +6,7 @@ import asyncio
 import io
 import urllib.error
 from collections.abc import Callable
+from datetime import timedelta
 from email.message import Message
 from types import SimpleNamespace
 from typing import Any
@@ -117,6 +118,16 @@ def wrapped_error() -> Exception:
     return error
 
 
+def telegram_error() -> Exception:
+    """python-telegram-bot and others: nothing but the wait."""
+    return an_error("RetryAfter", retry_after=timedelta(seconds=7))
+
+
+def discord_error() -> Exception:
+    """discord.py: the wait, as a float of seconds."""
+    return an_error("RateLimited", retry_after=7.0)
+
+
 ERRORS: list[Callable[[], Exception]] = [
     openai_error,
     botocore_error,
@@ -130,6 +141,8 @@ ERRORS: list[Callable[[], Exception]] = [
     stripe_error,
     urllib_error,
     wrapped_error,
+    telegram_error,
+    discord_error,
 ]
 
 
@@ -163,6 +176,16 @@ def test_refused_calls_are_made_again(make: Callable[[], Exception], clock: Manu
     flaky, start = Flaky(make(), make()), clock.now
     assert patient(timer=clock, repeatable=True)(flaky.__call__)() == "done"
     assert 14 <= (clock.now - start) / 1e9 <= 16
+
+
+def test_a_bare_status_is_enough(clock: ManualClock) -> None:
+    """An exception with a status and nothing else is read by it: 429 backs off, 404 comes out as it is."""
+    flaky = Flaky(an_error("TooMany", status=429), an_error("TooMany", status_code=429))
+    assert patient(timer=clock)(flaky.__call__)() == "done"
+    missing = an_error("NotFound", status=404)
+    with pytest.raises(Exception, match="refused") as caught:
+        patient(timer=clock)(Flaky(missing).__call__)()
+    assert caught.value is missing
 
 
 @pytest.mark.parametrize("error", [ValueError("x"), KeyError(3), an_error("Odd", status="429", response=None, code=7)])

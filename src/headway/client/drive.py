@@ -94,7 +94,7 @@ class Sender(_Sending):
                 return self.abort.is_set()
             case Acquire(seconds):
                 assert self.pace is not None  # noqa: S101  # the flow was told that there is one
-                slot.append(self.pace.acquire(request.attributes, cost=request.cost, deadline=seconds))
+                slot.append(self.pace.acquire(request.attributes, cost=request.cost, deadline=seconds).hold())
                 return None
             case Complete(reply, rejection, pause, charged):
                 return slot.pop().complete(reply, rejection, pause, charged=charged)
@@ -139,7 +139,7 @@ class AsyncSender(_Sending):
                 return self.abort.is_set()
             case Acquire(seconds):
                 assert self.pace is not None  # noqa: S101  # the flow was told that there is one
-                slot.append(await self.pace.acquire(request.attributes, cost=request.cost, deadline=seconds))
+                slot.append((await self.pace.acquire(request.attributes, cost=request.cost, deadline=seconds)).hold())
                 return None
             case Complete(reply, rejection, pause, charged):
                 return await slot.pop().complete(reply, rejection, pause, charged=charged)

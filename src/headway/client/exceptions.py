@@ -4,13 +4,15 @@ Known shapes: httpx, requests, openai, anthropic, azure-core, slack-sdk (``respo
 ``headers``), botocore (``response`` is a dict with ``ResponseMetadata``), grpc and google-api-core over it
 (``code()`` and ``trailing_metadata()``), PyGithub (``status``, ``data``, ``headers``), aiohttp (``status``,
 ``headers``), google-api-python-client (``resp``, ``content``), stripe (``http_status``, ``http_body``), urllib
-(``code``, ``headers``, a body that is read once). An error raised from one of these is looked through.
+(``code``, ``headers``, a body that is read once), and anything with a ``retry_after``. An error raised from one of these is looked through.
 """
 
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 
 from headway.client.attempt import Reply
@@ -55,12 +57,21 @@ def _of_error(error: BaseException) -> Reply[Any] | None:
             return _grpc(error, call)
     for holder in (response, getattr(error, "resp", None), error):
         status = None if holder is None else _status(holder)
-        if status is not None and (holder is not error or _headers(error) is not None or hasattr(error, "headers")):
+        if status is not None:
             body = _body(error, holder)
             return Reply(
                 status, _headers(holder) or _headers(error) or {}, body, error if response is None else response
             )
-    return None
+    return _told(error)
+
+
+def _told(error: BaseException) -> Reply[Any] | None:
+    """An exception that states a wait and nothing else (``retry_after``: seconds, or a timedelta)."""
+    told = getattr(error, "retry_after", None)
+    seconds = told.total_seconds() if isinstance(told, timedelta) else told
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
+        return None
+    return Reply(429, {"Retry-After": f"{seconds:.9f}".rstrip("0").rstrip(".")}, None, error)
 
 
 def _status(holder: Any) -> int | None:

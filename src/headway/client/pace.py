@@ -12,7 +12,7 @@ from headway.client.attempt import Reply
 from headway.client.pacing import BasePace, Call, Calls, Cost, Nap, Quotas
 from headway.client.reading import read
 from headway.client.rejection import Rejection
-from headway.client.slot import AsyncSlot, Slot, keep, keep_async
+from headway.client.slot import AsyncSlot, Slot
 from headway.limiter.arguments import merged
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
@@ -121,17 +121,10 @@ class Pace(BasePace):
 
         A lease ("1 at once for 60 s") is renewed while the block runs, and expires by itself when its holder dies.
         """
-        taken = self.acquire(attributes, cost=cost, deadline=deadline, **named)
-        over = threading.Event()
-        beat = threading.Thread(target=keep, args=(taken, over), name="headway-lease", daemon=True)
-        if self.holds:
-            beat.start()
+        taken = self.acquire(attributes, cost=cost, deadline=deadline, **named).hold()
         try:
             yield taken
         finally:
-            over.set()
-            if self.holds:
-                beat.join()
             taken.complete()
 
     def learn(
@@ -248,15 +241,10 @@ class AsyncPace(BasePace):
         **named: object,
     ) -> AsyncIterator[AsyncSlot]:
         """See ``Pace.slot``."""
-        import asyncio  # whoever awaits has imported it
-
-        taken = await self.acquire(attributes, cost=cost, deadline=deadline, **named)
-        beat = asyncio.create_task(keep_async(taken)) if self.holds else None
+        taken = (await self.acquire(attributes, cost=cost, deadline=deadline, **named)).hold()
         try:
             yield taken
         finally:
-            if beat is not None:
-                beat.cancel()
             await taken.complete()
 
     async def learn(

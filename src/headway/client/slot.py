@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Self
 
 from headway.client.attempt import Reply
 from headway.client.pacing import Calls, Cost
 from headway.client.rejection import Rejection
+from headway.errors import StoreError
 from headway.limiter.decision import Decision
 
-__all__ = ["AsyncSlot", "Slot", "keep", "keep_async"]
+__all__ = ["AsyncSlot", "Slot"]
+
+_log = logging.getLogger("headway.client.slot")
 
 
 class _Taken:
@@ -26,6 +30,13 @@ class _Taken:
         self._pace = pace
         self._attributes = dict(attributes)
         self._since = pace.timer.ticks()
+        self._stop: Callable[[], object] = _nothing
+
+    def _beat_seconds(self) -> float | None:
+        """A third of the shortest lease, in seconds; None where nothing is held."""
+        held = self.decision.changes(give_back=False, holds_only=True)
+        periods = [change.charge.limit.quota.period_ns for change in held]
+        return min(periods) / 3e9 if periods else None
 
     def _completing(
         self, reply: Reply[Any] | None, rejection: Rejection | None, pause: float | None, charged: bool, cost: Cost
@@ -38,6 +49,23 @@ class _Taken:
 
 class Slot(_Taken):
     """A call that may be sent now; made by ``Pace.acquire`` and ``Pace.slot``."""
+
+    def hold(self) -> Self:
+        """Renew the leases by a thread until the call is over; nothing where none is held. The slot itself."""
+        seconds = self._beat_seconds()
+        if seconds is not None:
+            over = threading.Event()
+            self._stop = over.set
+            beat = threading.Thread(target=self._beat, args=(over, seconds), name="headway-lease", daemon=True)
+            beat.start()
+        return self
+
+    def _beat(self, over: threading.Event, seconds: float) -> None:
+        while not over.wait(seconds):
+            try:
+                self.renew()
+            except StoreError as error:  # the lease lasts; the next beat may renew it
+                _log.warning("a lease could not be renewed: %s", error)
 
     def complete(
         self,
@@ -57,10 +85,12 @@ class Slot(_Taken):
             charged: whether the other side may have counted it; else it is given back.
             cost: what it cost in the end, where that was not known before (tokens).
         """
+        self._stop()
         self._pace._drive(self._completing(reply, rejection, pause, charged, cost))
 
     def cancel(self) -> None:
         """The call was never sent: give everything back."""
+        self._stop()
         self._pace._drive(self._completing(None, None, None, False, None))
 
     def renew(self) -> bool:
@@ -72,6 +102,25 @@ class Slot(_Taken):
 class AsyncSlot(_Taken):
     """The twin of ``Slot``; made by ``AsyncPace``."""
 
+    def hold(self) -> Self:
+        """See ``Slot.hold``; by a task of the running loop."""
+        import asyncio  # whoever awaits has imported it
+
+        seconds = self._beat_seconds()
+        if seconds is not None:
+            self._stop = asyncio.create_task(self._beat(seconds)).cancel
+        return self
+
+    async def _beat(self, seconds: float) -> None:
+        import asyncio  # whoever awaits has imported it
+
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self.renew()
+            except StoreError as error:  # the lease lasts; the next beat may renew it
+                _log.warning("a lease could not be renewed: %s", error)
+
     async def complete(
         self,
         reply: Reply[Any] | None = None,
@@ -82,10 +131,12 @@ class AsyncSlot(_Taken):
         cost: Cost = None,
     ) -> None:
         """See ``Slot.complete``."""
+        self._stop()
         await self._pace._drive(self._completing(reply, rejection, pause, charged, cost))
 
     async def cancel(self) -> None:
         """See ``Slot.cancel``."""
+        self._stop()
         await self._pace._drive(self._completing(None, None, None, False, None))
 
     async def renew(self) -> bool:
@@ -94,22 +145,5 @@ class AsyncSlot(_Taken):
         return held
 
 
-def _lease_seconds(slot: _Taken) -> float:
-    """A third of the shortest lease, in seconds."""
-    held = slot.decision.changes(give_back=False, holds_only=True)
-    return min((change.charge.limit.quota.period_ns for change in held), default=60_000_000_000) / 3e9
-
-
-def keep(slot: Slot, over: threading.Event) -> None:
-    """Renew what a slot holds until it is over."""
-    while not over.wait(_lease_seconds(slot)):
-        slot.renew()
-
-
-async def keep_async(slot: AsyncSlot) -> None:
-    """The twin of ``keep``; ends when it is cancelled."""
-    import asyncio  # whoever awaits has imported it
-
-    while True:
-        await asyncio.sleep(_lease_seconds(slot))
-        await slot.renew()
+def _nothing() -> None:
+    """Nothing is renewed."""

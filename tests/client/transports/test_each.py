@@ -213,7 +213,7 @@ def test_httpx2_s_transport_is_httpx_s() -> None:
     [
         (drive, "Sender", {"_perform", "_pause"}),
         (pace, "Pace", {"__init__", "slot", "_perform"}),
-        (slot, "Slot", set()),
+        (slot, "Slot", {"hold", "_beat"}),
         (transport_httpx, "PatientTransport", {"handle_request"}),
     ],
 )
