@@ -113,6 +113,38 @@ def test_a_changed_period_keeps_every_unit_in_view() -> None:
     assert longer.decide(state, 1100, 0)[1].remaining == 10
 
 
+def test_units_of_a_longer_period_grow_old_in_a_shorter_one() -> None:
+    """After "10 per 1000" became "10 per 100" nobody is refused for the rest of the old window's view: each hint holds."""
+    state: Counters | None = Counters(1000, 1000, 10, 0)
+    now, waits = 950, []
+    for _ in range(3):
+        kept, outcome = RULE.decide(state, now, 1)
+        if isinstance(outcome, Admitted):
+            break
+        assert isinstance(outcome, Refused)
+        assert kept is state, "what grows old by itself need not be written"
+        assert isinstance(RULE.decide(state, now + outcome.retry_after - 1, 1)[1], Refused)
+        waits.append(outcome.retry_after)
+        now += outcome.retry_after
+    assert waits == [60], "as for ten units in a window that ends at 1000"
+
+
+def test_an_open_window_that_outlasts_the_new_one_is_kept_as_come_now() -> None:
+    """Within the clock's slack too: else the next window would count the same units again."""
+    kept, outcome = RULE.decide(Counters(1030, 515, 10, 0), 950, 1)
+    assert kept == Counters(1000, 100, 10, 0)
+    assert isinstance(outcome, Refused)
+    assert isinstance(RULE.decide(kept, 950 + outcome.retry_after, 1)[1], Admitted)
+
+
+def test_units_of_an_ended_window_are_of_its_last_instant() -> None:
+    """In this window, the one before, or gone, while the old counters would still be in view."""
+    state = Counters(1000, 1000, 10, 7)
+    assert RULE.decide(state, 1000, 0)[1].remaining == 0, "the previous window, wholly in view"
+    assert RULE.decide(state, 1050, 0)[1].remaining == 5
+    assert RULE.decide(state, 1100, 0)[1].remaining == 10
+
+
 def test_a_proportional_change_uses_the_same_share_rounded_up() -> None:
     """3 of 10 become 2 of 5, and no unit in use vanishes."""
     assert SlidingWindow(5, 100).scaled(Counters(1000, 100, 3, 9), 950, RULE) == Counters(1000, 100, 2, 5)

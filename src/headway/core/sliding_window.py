@@ -111,12 +111,25 @@ class SlidingWindow:
             return fresh, False
         if state.end > ((now + CLOCK_SLACK_NS) // self.period + 1) * self.period:  # a small step back is honest
             return Counters(end, self.period, state.current + state.previous, 0), True
-        if state.period != self.period:  # the quota changed: all units in view count as if they came just now
-            live = state.current + (state.previous if now < state.end else 0)
-            return fresh._replace(current=live), False
+        if state.period != self.period:
+            return self._adopted(state, now, fresh)
         if now < state.end:  # the window the state speaks of, or a small step back before it
             return state, False
         return fresh._replace(previous=state.current), False
+
+    def _adopted(self, state: Counters, now: int, fresh: Counters) -> tuple[Counters, bool]:
+        """Counters of another quota's windows, and whether they are to be kept like a cap.
+
+        In an open window all units in view count as if they came just now; of one that has ended, as if they came at its
+        last instant: so they grow old, and nobody waits longer than this period's windows last.
+        """
+        if now < state.end:
+            return fresh._replace(current=state.current + state.previous), state.end > fresh.end
+        if state.end + self.period > fresh.end:
+            return fresh._replace(current=state.current), False
+        if state.end + 2 * self.period > fresh.end:
+            return fresh._replace(previous=state.current), False
+        return fresh, False
 
     def _fits(self, seen: Counters, now: int) -> int:
         """Whole units that fit at ``now``."""

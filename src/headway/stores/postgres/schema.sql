@@ -151,8 +151,12 @@ BEGIN
         period := p[2];
         window_end := (div(now, period) + 1) * period; current := 0; previous := 0;
         IF s IS NOT NULL AND now < s[1] + s[2] THEN
-            IF s[1] > window_end + slack THEN current := s[3] + s[4]; capped := true;
-            ELSIF s[2] <> period THEN current := s[3] + CASE WHEN now < s[1] THEN s[4] ELSE 0 END;
+            IF s[1] > (div(now + slack, period) + 1) * period THEN current := s[3] + s[4]; capped := true;
+            ELSIF s[2] <> period THEN  -- SlidingWindow._adopted
+                IF now < s[1] THEN current := s[3] + s[4]; capped := s[1] > window_end;
+                ELSIF s[1] + period > window_end THEN current := s[3];
+                ELSIF s[1] + 2 * period > window_end THEN previous := s[3];
+                END IF;
             ELSIF now < s[1] THEN window_end := s[1]; current := s[3]; previous := s[4];
             ELSE previous := s[3];
             END IF;

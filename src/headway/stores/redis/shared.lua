@@ -264,8 +264,16 @@ local function counters(s, pw, pe) -- SlidingWindow._seen: end w, end e, current
     return w, e, current + previous, 0, true
   end
   local ahead = after(sw, se, now, 0)
-  if qw ~= pw or qe ~= pe then
-    return w, e, ahead and current + previous or current, 0, false
+  if qw ~= pw or qe ~= pe then -- SlidingWindow._adopted
+    if ahead then
+      return w, e, current + previous, 0, after(sw, se, w, e)
+    end
+    local nw, ne = plus(sw, se, pw, pe)
+    if after(nw, ne, w, e) then
+      return w, e, current, 0, false
+    end
+    nw, ne = plus(nw, ne, pw, pe)
+    return w, e, 0, after(nw, ne, w, e) and current or 0, false
   end
   if ahead then
     return sw, se, current, previous, false
