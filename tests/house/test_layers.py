@@ -12,7 +12,12 @@ from pathlib import Path
 
 PURE = ("core", "presentation")
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "sqlite3", "threading", "time"}
-ALSO = {"testing/plugin.py": "pytest", "stores/postgres/sync.py": "psycopg", "stores/postgres/aio.py": "psycopg"}
+ALSO = {
+    "testing/plugin.py": "pytest",
+    "stores/postgres/sync.py": "psycopg",
+    "stores/postgres/aio.py": "psycopg",
+    "adapters/rest_framework.py": "rest_framework",
+}
 """Modules whose name does not say what they need: what pytest asks for, and the packages called after their server."""
 
 CLOCKS = {"now", "utcnow", "today"}

@@ -55,7 +55,7 @@ class RateLimitThrottle(BaseThrottle):  # type: ignore[misc]  # no types
         if is_exempt(type(view)) or is_exempt(getattr(view, (request.method or "").lower(), None)):
             return True
         guard = self._ready()
-        if guard.settles and not _has_middleware():
+        if guard.settles and not answers.has_middleware():
             raise ConfigError(
                 f"{guard.where}: what is settled after the response needs "
                 "'headway.adapters.django.RateLimitMiddleware' in MIDDLEWARE"
@@ -104,9 +104,3 @@ def exception_handler(error: BaseException, context: Mapping[str, Any]) -> Any:
     elif ledger.refusal is None or not isinstance(error, APIException):
         return _default(error, context)
     return answers.answer(request, ledger)
-
-
-def _has_middleware() -> bool:
-    from django.conf import settings  # type: ignore[import-untyped]
-
-    return any("headway.adapters.django" in name for name in settings.MIDDLEWARE)

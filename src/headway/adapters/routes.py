@@ -124,13 +124,12 @@ def place_of(table: Any, scope: Mapping[str, Any]) -> Place:
 
 def place_on_map(app: Any, path: str, method: str, *, websocket: bool = False) -> Place:
     """Where a request goes by Werkzeug's map, which Flask and Quart use."""
-    from werkzeug.exceptions import HTTPException  # whoever has a map has it loaded
+    from headway.adapters._werkzeug import matched  # whoever has a map has it
 
-    adapter = app.url_map.bind("localhost")
-    try:
-        rule, arguments = adapter.match(path, method, return_rule=True, websocket=websocket)
-    except HTTPException:  # no such page, no such method, or a redirect
+    found = matched(app, path, method, websocket=websocket)
+    if found is None:
         return NOWHERE
+    rule, arguments = found
     exempt = is_exempt(app.view_functions.get(rule.endpoint))
     return Place(rule.rule, arguments, exempt, rule.endpoint.rpartition(".")[2] == "static")
 

@@ -126,9 +126,9 @@ async def _call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Call an endpoint; one that is not async in a worker thread, as Starlette does."""
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
-    from anyio import to_thread  # comes with Starlette
+    import asyncio  # whoever awaits has imported it
 
-    return await to_thread.run_sync(functools.partial(function, *args, **kwargs))
+    return await asyncio.to_thread(function, *args, **kwargs)
 
 
 def _connection(args: Any, kwargs: Any, where: str) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-from asgiref.sync import async_to_sync
 from django.conf import settings  # type: ignore[import-untyped]
 from django.http import HttpResponse  # type: ignore[import-untyped]
 from django.urls import Resolver404, resolve  # type: ignore[import-untyped]
@@ -13,6 +12,7 @@ from django.urls import Resolver404, resolve  # type: ignore[import-untyped]
 from headway.adapters import routes, wsgi
 from headway.adapters.asked import Asked
 from headway.adapters.cors import ORIGIN
+from headway.adapters.django._asgiref import async_to_sync
 from headway.adapters.drive import drive, drive_async
 from headway.adapters.guard import Guard
 from headway.adapters.ledger import Ledger, ResponseFacts, merged_fields
@@ -24,6 +24,7 @@ __all__ = [
     "add_fields",
     "answer",
     "asked_of",
+    "has_middleware",
     "merged_fields",
     "place_of",
     "response_facts",
@@ -103,3 +104,8 @@ def settle_when_closed(response: Any, ledger: Ledger, *, asynchronous: bool) -> 
                 drive(end)
 
     response.close = closing
+
+
+def has_middleware() -> bool:
+    """Some middleware of ours is in the settings, and settles."""
+    return any("headway.adapters.django" in name for name in settings.MIDDLEWARE)

@@ -7,9 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar, Unpack, cast
 
-from asgiref.sync import iscoroutinefunction
-
 from headway.adapters.django import answers
+from headway.adapters.django._asgiref import iscoroutinefunction
 from headway.adapters.django.configuration import account, account_async
 from headway.adapters.drive import Asking, drive, drive_async
 from headway.adapters.guard import Guard, Options

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpResponse  # type: ignore[import-untyped]
 
 from headway.adapters.django import answers
+from headway.adapters.django._asgiref import iscoroutinefunction, markcoroutinefunction
 from headway.adapters.django.configuration import configured_guard
 from headway.adapters.drive import Asking, drive, drive_async
 from headway.adapters.ledger import LEDGER, Ledger
