@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -90,21 +91,23 @@ def test_a_pace_is_asked_and_told(begin: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "pause"),
+    ("answer", "pause", "charged"),
     [
-        (Reply(403, {}, b'{"error": "forbidden"}', ""), None),
-        (Reply(429, {"Retry-After": "86400"}, b"daily limit exceeded", ""), 86_400.0),
-        (Reply(400, {}, b"rate limit exceeded", ""), 1.5),
+        (Reply(403, {}, b'{"error": "forbidden"}', ""), None, True),
+        (Reply(403, {}, b'{"message": "the key is being verified"}', ""), None, True),
+        (Reply(429, {"Retry-After": "86400"}, b"daily limit exceeded", ""), 86_400.0, False),
+        (Reply(400, {}, b"rate limit exceeded", ""), 1.5, False),
+        (Reply(503, {"Retry-After": "3"}, b"maintenance", ""), 3.0, True),
     ],
 )
-def test_only_what_concerns_all_pauses_all(answer: Reply[str], pause: float | None, begin: Any) -> None:
-    """A refusal that waiting lifts pauses everybody, as long as told or as long as it waits itself."""
+def test_only_what_concerns_all_pauses_all(answer: Reply[str], pause: float | None, charged: bool, begin: Any) -> None:
+    """A refusal that waiting lifts pauses everybody, as long as told or as long as it waits itself; only what a limiter refused is given back."""
     flow = begin(paced=True)
     next(flow)
     flow.send(None)
     told = flow.send(answer)
     assert isinstance(told, Complete)
-    assert told.pause == pause
+    assert (told.pause, told.charged) == (pause, charged)
 
 
 def test_a_pace_without_room_raises_what_it_said(begin: Any) -> None:
@@ -173,3 +176,21 @@ def test_resets_are_measured_on_the_server_s_clock(
     step = Retry().after_refusal(GET, 403, rejection, [], 300.0, chance)
     assert isinstance(step, Wait)
     assert least <= step.seconds <= most
+
+
+def test_the_final_failure_can_be_sent_to_another_process(begin: Any) -> None:
+    """Pickled, it keeps its text, refusal and history; the library's response stays behind."""
+    flow = begin(Retry(attempts=1))
+    next(flow)
+    with pytest.raises(RateLimitedError) as caught:
+        flow.send(REFUSED)
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), copy.rejection, copy.history) == (
+        str(caught.value),
+        caught.value.rejection,
+        caught.value.history,
+    )
+    assert (copy.response, copy.body) == (None, b"slow down")
+    too_soon = pickle.loads(pickle.dumps(DeadlineTooSoon(refusal())))
+    assert too_soon.retry_after > 0
+    assert not too_soon.at_most

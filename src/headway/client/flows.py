@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from headway.client.attempt import Attempt, Failure, Outgoing, Reply
 from headway.client.reading import read
-from headway.client.rejection import Rejection
+from headway.client.rejection import Rejection, RejectionKind
 from headway.client.retry import GiveUp, Leave, Retry, Wait
 from headway.errors import DeadlineTooSoon, RateLimitedError
 from headway.limiter.arguments import nanoseconds
@@ -21,6 +21,8 @@ __all__ = ["Acquire", "Complete", "Effect", "Send", "Sleep", "sending"]
 
 R = TypeVar("R")
 _SECOND = 1_000_000_000
+_UNCOUNTED = (RejectionKind.RATE_LIMITED, RejectionKind.QUOTA_EXHAUSTED)
+"""What a limiter refused it did not count; any other refusal may have cost a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def sending(
             return answer
         step = retry.after_refusal(request, answer.status, rejection, history, left(), chance())
         if paced:
-            yield Complete(answer, rejection, _pause(rejection, step), charged=False)
+            yield Complete(answer, rejection, _pause(rejection, step), charged=rejection.kind not in _UNCOUNTED)
         history.append(
             Attempt(number, at, answer.status, rejection, wait=step.seconds if isinstance(step, Wait) else None)
         )
