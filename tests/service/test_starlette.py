@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 
 from headway.policy.toml import read_policy_text
@@ -52,3 +57,27 @@ def test_a_fault_of_the_service_is_a_problem_document(tmp_path: Path) -> None:
         answer = client.post("/v1/check", json={"policy": "p"})
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
     assert answer.json()["detail"] == "the service failed (AssertionError); its log says more"
+
+
+def test_a_body_that_does_not_come_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that never ends its body gets a 408 that closes the connection, and is charged nothing."""
+    monkeypatch.setattr("headway.service.starlette.BODY_WITHIN_S", 0.01)
+    api = Api(read_policy_text(LIMITS, file="f", folder=tmp_path).policies(), MemoryStore())
+    pieces = [{"type": "http.request", "body": b'{"policy"', "more_body": True}]
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        if not pieces:
+            await asyncio.Event().wait()
+        return pieces.pop()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/check", "headers": [], "query_string": b""}
+    asyncio.run(application(api)(scope, receive, send))
+    assert sent[0]["status"] == 408
+    assert (b"connection", b"close") in sent[0]["headers"]
+    assert json.loads(sent[1]["body"])["detail"] == "the body was not complete after 0.01 s"
+    with TestClient(application(api)) as client:
+        assert client.post("/v1/check", json={"policy": "p"}).status_code == 200

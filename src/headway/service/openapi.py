@@ -84,6 +84,7 @@ def _decision(name: str, summary: str) -> _Schema:
             "400": _problem("The body is not JSON in UTF-8."),
             "403": _problem("Blocked: a limit's count is 0, so no wait helps.", "RateLimit-Policy"),
             "404": _problem("No policy of that name."),
+            "408": _problem("The body was not complete in time."),
             "413": _problem("The body or the batch is too long."),
             "422": _problem(
                 "Something is missing or of the wrong type (pointer says where), or the cost can never fit "

@@ -17,10 +17,13 @@ from headway.service.answer import Answer, failed
 from headway.service.api import Api
 from headway.service.fault import Fault
 
-__all__ = ["MAX_BODY", "application"]
+__all__ = ["BODY_WITHIN_S", "MAX_BODY", "application"]
 
 MAX_BODY: Final = 1024 * 1024
 """Bytes; the largest body that is read."""
+
+BODY_WITHIN_S: Final = 10.0
+"""A body that is not complete after this long is given up: a client that dawdles holds a connection, and a stop, no longer."""
 
 _Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -85,10 +88,18 @@ async def _body(request: Request) -> bytes | Fault:
         return too_long
     received = bytearray()
     try:
-        async for chunk in request.stream():
-            received += chunk
-            if len(received) > MAX_BODY:
-                return too_long
+        async with asyncio.timeout(BODY_WITHIN_S):
+            async for chunk in request.stream():
+                received += chunk
+                if len(received) > MAX_BODY:
+                    return too_long
+    except TimeoutError:
+        return Fault(
+            408,
+            f"the body was not complete after {BODY_WITHIN_S:g} s",
+            expected="the whole body at once",
+            headers=(("Connection", "close"),),
+        )
     except ClientDisconnect:
         return Fault(400, "the connection was closed before the body was complete")
     return bytes(received)

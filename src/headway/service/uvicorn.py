@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 __all__ = ["listen", "serve"]
 
@@ -24,6 +25,9 @@ _LAST_REQUESTS_S: Final = 0.25
 
 _DRAIN_S: Final = 20
 """After this long the requests that are still not answered are given up."""
+
+_HEAD_WITHIN_S: Final = 10.0
+"""A connection that has begun and not ended a request's head after this long is closed, whatever trickles in."""
 
 _BACKLOG: Final = 2048
 _SO_ATTACH_FILTER: Final = 26
@@ -73,13 +77,43 @@ def serve(application: _Application, listener: socket.socket, *, on_started: Cal
     server.run(sockets=[listener])
 
 
+class _Impatient(H11Protocol):
+    """uvicorn's HTTP/1.1, which waits for a head for ever; bodies have their own bound, in ``starlette.py``."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn types it
+        super().connection_made(transport)
+        self._expect_head()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
+
+    def _expect_head(self) -> None:
+        """The time runs from the first moment that no head is complete; more of it does not start it anew."""
+        if repr(self.conn.their_state) != "IDLE":
+            self._head_came()
+        elif self._late is None:
+            self._late = self.loop.call_later(_HEAD_WITHIN_S, self.transport.close)
+
+    def _head_came(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
 class _Server(uvicorn.Server):
     def __init__(self, application: _Application, on_started: Callable[[], None]) -> None:
         super().__init__(
             uvicorn.Config(
                 self._answer,
                 interface="asgi3",
-                http="h11",
+                http=_Impatient,
                 ws="none",
                 lifespan="on",
                 log_config=None,
