@@ -190,6 +190,13 @@ def test_an_empty_file_becomes_ours(path: Path) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("name", ["n" * 300, "a\0b"], ids=["too long", "with a NUL"])
+def test_a_name_that_no_file_can_have_is_a_store_error(tmp_path: Path, name: str) -> None:
+    """Not the system's error, nor a ValueError."""
+    with pytest.raises(StoreUnusable, match="cannot be opened for writing"):
+        SqliteStore(tmp_path / name)
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """The folder is not created behind the operator's back; the error says which one is missing."""
     with pytest.raises(StoreUnusable, match=r"the folder .*nowhere does not exist; create it first"):

@@ -283,15 +283,19 @@ def _range(namespace: str, limit: Limit) -> tuple[bytes, bytes]:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    if not path.parent.is_dir():
+    try:
+        has_folder, is_folder = path.parent.is_dir(), path.is_dir()
+    except OSError as error:  # such as a name that is too long
+        raise StoreUnusable(f"SQLite store {path}: cannot be opened for writing ({error.strerror})") from error
+    if not has_folder:
         raise StoreUnusable(f"SQLite store {path}: the folder {path.parent} does not exist; create it first")
-    if path.is_dir():
+    if is_folder:
         raise StoreUnusable(f"SQLite store {path}: is a folder; expected a file")
     give_up = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
             connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, ValueError) as error:  # a ValueError for a NUL in the name
             raise StoreUnusable(f"SQLite store {path}: cannot be opened for writing ({error})") from error
         try:
             _prepare(connection, path)
