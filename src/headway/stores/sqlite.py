@@ -287,10 +287,9 @@ def _open(path: Path) -> sqlite3.Connection:
         has_folder, is_folder = path.parent.is_dir(), path.is_dir()
     except OSError as error:  # such as a name that is too long
         raise StoreUnusable(f"SQLite store {path}: cannot be opened for writing ({error.strerror})") from error
-    if not has_folder:
-        raise StoreUnusable(f"SQLite store {path}: the folder {path.parent} does not exist; create it first")
-    if is_folder:
-        raise StoreUnusable(f"SQLite store {path}: is a folder; expected a file")
+    if is_folder or not has_folder:
+        missing = f"the folder {path.parent} does not exist; create it first"
+        raise StoreUnusable(f"SQLite store {path}: {'is a folder; expected a file' if is_folder else missing}")
     give_up = time.monotonic() + _LOCK_WAIT_S
     while True:
         try:
