@@ -137,6 +137,58 @@ def test_a_thousand_waiters_do_not_all_wake(clock: ManualClock) -> None:
     asyncio.run(run())
 
 
+def test_callers_with_keys_of_their_own_wait_in_line_for_a_limit_that_they_share(clock: ManualClock) -> None:
+    """Three hundred users and one limit for everyone: one timer and one wake a slot, first come first served."""
+
+    async def run() -> None:
+        timer = Woken(clock)
+        limits = (Limit("everyone", "1 per 10 s"), Limit("per-user", "5 per 10 s", by="user"))
+        limiter = AsyncLimiter(*limits, store=MemoryStore(clock=clock), timer=timer)
+        begun, order = clock.now, []
+
+        async def caller(number: int) -> None:
+            assert (await limiter.wait(user=number)).allowed
+            assert clock.now == begun + number * 10 * SECOND
+            order.append(number)
+
+        await asyncio.gather(*(caller(number) for number in range(300)))
+        assert order == list(range(300))
+        assert timer.wakes <= 299
+        assert timer.pauses == [10 * SECOND] * 299
+
+    asyncio.run(run())
+
+
+def test_who_is_held_back_by_a_limit_of_its_own_does_not_hold_up_the_others(clock: ManualClock) -> None:
+    """It waits in its own line; those that came later pass the limit they share, until it comes and has its place again."""
+
+    async def run() -> None:
+        limits = (Limit("everyone", "1 per 10 s burst 2"), Limit("per-user", "1 per 25 s", by="user"))
+        limiter = AsyncLimiter(*limits, store=MemoryStore(clock=clock), timer=Stepped(clock))
+        order: list[str] = []
+
+        async def caller(user: str, name: str) -> None:
+            assert (await limiter.wait(user=user)).allowed
+            order.append(name)
+
+        await limiter.hit(user="a")
+        tasks = [asyncio.create_task(caller("a", "a2"))]
+        await settled()
+        tasks += [asyncio.create_task(caller(user, user)) for user in "bcdefg"]
+        await settled()
+        assert order == ["b"]
+        for seconds, passed in ((10, "b c"), (10, "b c d"), (5, "b c d"), (5, "b c d a2"), (10, "b c d a2 e")):
+            clock.advance(seconds)
+            await settled()
+            assert order == passed.split()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert len(limiter._lines) == 0
+
+    asyncio.run(run())
+
+
 def test_other_keys_do_not_wait_in_that_line(clock: ManualClock) -> None:
     """A long line for one key holds nobody else up."""
 
@@ -358,8 +410,8 @@ def test_a_quota_changed_while_somebody_waits_counts_from_then_on(clock: ManualC
 def test_at_its_deadline_nobody_is_admitted_uncharged(clock: ManualClock) -> None:
     """With others ahead who have not asked yet there is room for all: the units are taken, or the caller is refused."""
     limiter = Limiter(Limit("l", "3 per 10 s", by="id"), store=MemoryStore(clock=clock))
-    ahead = Ticket((1,), lambda: None, lambda: None)
-    limiter._lines.join((("l",), ("k",)), ahead)
+    ahead = Ticket(lambda: None, lambda: None)
+    limiter._lines.join(("l", "k"), ahead, 1)
     decision = limiter.wait(id="k", deadline=0)
     assert decision.allowed
     assert limiter.peek(id="k", cost=0).remaining == 2

@@ -228,53 +228,96 @@ class Holding(OnAStore):
 
 
 class Standing(RuleBasedStateMachine):
-    """Lines of waiting callers: each line has one first, who came before all others in it; only firsts are woken."""
+    """Lines of waiting callers: whoever came earlier is ahead, in whatever line; only those who become first are woken."""
 
     tickets = Bundle("tickets")
 
     def __init__(self) -> None:
         super().__init__()
         self.lines = Lines()
-        self.waiting: dict[str, list[Ticket]] = {}
+        self.came: list[Ticket] = []
+        self.waiting: dict[str, list[Ticket]] = {name: [] for name in "abc"}
+        self.gone: set[int] = set()
         self.woken: list[Ticket] = []
 
-    @rule(target=tickets, line=st.sampled_from("abc"), cost=costs)
-    def join(self, line: str, cost: int) -> Ticket:
-        ticket = Ticket((cost, 1), lambda: self.woken.append(ticket), lambda: None)
-        before = self.waiting.setdefault(line, [])
-        ahead = self.lines.join(line, ticket)
-        assert ahead == (sum(other.costs[0] for other in before), len(before))
-        before.append(ticket)
-        assert not self.woken
+    @rule(target=tickets)
+    def begin(self) -> Ticket:
+        ticket = Ticket(lambda: self.woken.append(ticket), lambda: None, None, lambda: id(ticket) in self.gone)
         return ticket
+
+    @rule(ticket=tickets, line=st.sampled_from("abc"), units=costs)
+    def join(self, ticket: Ticket, line: str, units: int) -> None:
+        """The first time at its end; from another line to the place that its first joining gives it."""
+        if id(ticket) in self.gone:
+            return
+        before = self.firsts()
+        for others in self.waiting.values():
+            if ticket in others:
+                others.remove(ticket)
+        if ticket not in self.came:
+            self.came.append(ticket)
+        self.waiting[line].append(ticket)
+        self.waiting[line].sort(key=self.came.index)
+        ahead = self.lines.join(line, ticket, units)
+        self.forget_gone(line)
+        assert ahead == sum(other.units for other in self.waiting[line][: self.waiting[line].index(ticket)])
+        self.only_new_firsts_were_woken(before, ticket)
 
     @rule(ticket=tickets)
     def leave(self, ticket: Ticket) -> None:
-        """Also twice: then nothing happens."""
-        line = self.waiting.get(ticket.line, [])  # type: ignore[call-overload]  # the lines here are str
-        index = line.index(ticket) if ticket in line else None
+        """Also twice, or from nowhere: then nothing happens."""
+        before = self.firsts()
+        line = ticket.line
+        for others in self.waiting.values():
+            if ticket in others:
+                others.remove(ticket)
         self.lines.leave(ticket)
-        if index is None:
-            assert not self.woken
+        if line is not None:
+            self.forget_gone(str(line))
+        self.only_new_firsts_were_woken(before, ticket)
+
+    @rule(ticket=tickets)
+    def die(self, ticket: Ticket) -> None:
+        """Its event loop is closed: from now on it is passed over."""
+        self.gone.add(id(ticket))
+
+    @rule(ticket=tickets)
+    def look(self, ticket: Ticket) -> None:
+        if ticket.line is None or id(ticket) in self.gone:
             return
-        line.remove(ticket)
-        assert self.woken == (line[:1] if index == 0 else []), "the next in line and nobody else"
-        self.woken.clear()
+        before = self.firsts()
+        line = str(ticket.line)
+        self.forget_gone(line)
+        assert self.lines.is_first(ticket) is (self.waiting[line][0] is ticket)
+        self.only_new_firsts_were_woken(before, ticket)
 
     @rule()
     def look_again(self) -> None:
         self.lines.look_again()
-        assert self.woken == [line[0] for line in self.waiting.values() if line] or sorted(
-            map(id, self.woken)
-        ) == sorted(id(line[0]) for line in self.waiting.values() if line)
+        assert set(map(id, self.woken)) == set(map(id, self.firsts()))
+        self.woken.clear()
+
+    def firsts(self) -> list[Ticket]:
+        return [line[0] for line in self.waiting.values() if line]
+
+    def forget_gone(self, line: str) -> None:
+        """Those at its head who are gone."""
+        while self.waiting[line] and id(self.waiting[line][0]) in self.gone:
+            del self.waiting[line][0]
+
+    def only_new_firsts_were_woken(self, before: list[Ticket], caller: Ticket) -> None:
+        new = {id(ticket) for ticket in self.firsts()} - {id(ticket) for ticket in before} - {id(caller)}
+        assert {id(ticket) for ticket in self.woken} - {id(caller)} == new
         self.woken.clear()
 
     @invariant()
-    def each_line_has_one_first(self) -> None:
+    def each_line_is_in_the_order_of_coming(self) -> None:
+        assert {name: line for name, line in self.waiting.items() if line} == self.lines._lines
         for line in self.waiting.values():
             assert [ticket.first for ticket in line] == [index == 0 for index in range(len(line))]
         assert len(self.lines) == sum(map(len, self.waiting.values()))
-        assert len(self.lines._lines) == sum(map(bool, self.waiting.values())), "an empty line is forgotten"
+        for name, line in self.waiting.items():
+            assert self.lines.busy([name]) == (0 if line else None)
 
 
 def test_no_order_of_refunds_and_commits_makes_a_burst() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
@@ -282,7 +282,7 @@ class AsyncLimiter(BaseLimiter):
                 return await answer if hasattr(answer, "__await__") else answer
 
 
-def _ticket(costs: Sequence[int]) -> Ticket:
+def _ticket() -> Ticket:
     import asyncio  # whoever awaits has imported it
 
     loop, event = asyncio.get_running_loop(), asyncio.Event()
@@ -291,4 +291,4 @@ def _ticket(costs: Sequence[int]) -> Ticket:
         with suppress(RuntimeError):  # the loop was closed: the ticket is gone
             loop.call_soon_threadsafe(event.set)
 
-    return Ticket(costs, wake, event.clear, event, loop.is_closed)
+    return Ticket(wake, event.clear, event, loop.is_closed)

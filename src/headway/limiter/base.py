@@ -252,7 +252,7 @@ class BaseLimiter:
         )
 
     def _waiting(
-        self, attributes: Mapping[str, object], cost: Cost, deadline: float | None, ticket_of: Callable[..., Ticket]
+        self, attributes: Mapping[str, object], cost: Cost, deadline: float | None, ticket_of: Callable[[], Ticket]
     ) -> Flow[Decision]:
         """Everything ``wait`` does."""
         until = None if deadline is None else self._timer.ticks() + nanoseconds("deadline", deadline)
@@ -269,7 +269,7 @@ class BaseLimiter:
                 time.time_ns(),
                 held=lease_of(0) if plan.holds else None,
                 lines=self._lines,
-                ticket=ticket_of(costs),
+                ticket=ticket_of(),
                 ticks=self._timer.ticks,
                 deadline=until,
                 current=self._current,

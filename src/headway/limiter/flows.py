@@ -10,7 +10,7 @@ from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import Key
 from headway.core.lease import Lease
-from headway.core.limit import FailureMode
+from headway.core.limit import Algorithm, FailureMode
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.verdict import Verdict
 from headway.errors import StoreError
@@ -116,7 +116,7 @@ def wait(
         now: as for ``decide``.
         held: as for ``decide``.
         lines: the limiter's.
-        ticket: not yet in line.
+        ticket: the caller's, not yet in line.
         ticks: the clock the deadline is on, ns.
         deadline: on ``ticks``; None waits for ever.
         current: the plan with the quotas that its limits have by now.
@@ -128,18 +128,22 @@ def wait(
     def left() -> int:
         return 2**63 if deadline is None else max(0, deadline - ticks())
 
-    ahead = lines.join((tuple(plan.by_name), tuple(keys)), ticket)
+    places = [(limit.name, key) for limit, key in zip(plan.limits, keys, strict=True)]
+    at = _place(plan, places, lines)
+    patience = _PATIENCE_NS
     try:
-        if not ticket.first:
-            told = yield from _told(plan, keys, costs, ahead, now)
-            if told is not None and (told.never or _surely(told) > left()):
-                return told
-            patience = _PATIENCE_NS + (0 if told is None else told.retry_after_ns or 0)
-            while not (yield Turn(ticket, min(left(), patience))) and not lines.is_first(ticket):
+        while at is not None:
+            if places[at] != ticket.line:
+                ahead = lines.join(places[at], ticket, costs[at])
+                told = None if ticket.first else (yield from _told(plan, keys, costs, at, ahead, now))
+                if told is not None and (told.never or _surely(told) > left()):
+                    return told
+                patience = _PATIENCE_NS + (0 if told is None else told.retry_after_ns or 0)
+            while not lines.is_first(ticket):
                 if not left():
-                    return (yield from _out_of_time(current(plan), keys, costs, now, held, lines, ticket))
+                    return (yield from _out_of_time(current(plan), keys, costs, at, now, held, lines, ticket))
+                yield Turn(ticket, min(left(), patience))
                 patience = _PATIENCE_NS
-        while True:
             ticket.calm()
             decision = yield from decide(current(plan), keys, costs, now, held=held)
             if decision.allowed:
@@ -153,9 +157,20 @@ def wait(
             needed, surely = decision.retry_after_ns, _surely(decision)
             if needed is None or decision.degraded or surely > left() or not left():
                 return decision
-            yield Pause(ticket, min(left(), max(surely, min(needed, _LOOK_AGAIN_NS))))
+            at = decision.verdict.bound
+            if at is not None and places[at] == ticket.line:
+                yield Pause(ticket, min(left(), max(surely, min(needed, _LOOK_AGAIN_NS))))
+        return (yield from decide(current(plan), keys, costs, now, held=held))
     finally:
         lines.leave(ticket)
+
+
+def _place(plan: Plan, places: Sequence[tuple[str, Key]], lines: Lines) -> int | None:
+    """The index of the limit in whose line a caller begins: where somebody waits already, else the most particular one."""
+    enforced = [index for index, limit in enumerate(plan.limits) if not limit.shadow]
+    particular = sorted(enforced, key=lambda index: -len(plan.limits[index].by))
+    busy = lines.busy([places[index] for index in particular])
+    return particular[busy or 0] if particular else None
 
 
 def _surely(refusal: Decision) -> int:
@@ -166,10 +181,17 @@ def _surely(refusal: Decision) -> int:
 
 
 def _out_of_time(
-    plan: Plan, keys: Sequence[Key], costs: Sequence[int], now: int, held: Lease | None, lines: Lines, ticket: Ticket
+    plan: Plan,
+    keys: Sequence[Key],
+    costs: Sequence[int],
+    at: int,
+    now: int,
+    held: Lease | None,
+    lines: Lines,
+    ticket: Ticket,
 ) -> Flow[Decision]:
     """The deadline of a caller that is not first: what it would still have taken; if nothing, its units."""
-    told = yield from _told(plan, keys, costs, lines.ahead(ticket), now)
+    told = yield from _told(plan, keys, costs, at, lines.ahead(ticket), now)
     if told is not None:
         return told
     decision = yield from decide(plan, keys, costs, now, held=held)
@@ -177,32 +199,27 @@ def _out_of_time(
 
 
 def _told(
-    plan: Plan, keys: Sequence[Key], costs: Sequence[int], ahead: Sequence[int], now: int
+    plan: Plan, keys: Sequence[Key], costs: Sequence[int], at: int, ahead: int, now: int
 ) -> Flow[Decision | None]:
-    """What a caller at the end of a line is told: a refusal with the time until all before it and it have passed."""
+    """What a caller in the line of a limit is told: a refusal with the time until those ahead and it have passed.
+
+    None where there seems to be room for all of them, or where the store cannot say.
+    """
     peeked = yield from decide(plan, keys, costs, now, commit=False)
     if peeked.never or peeked.degraded:
         return peeked if peeked.never else None
+    outcomes = list(peeked.verdict.outcomes)
+    outcome = outcomes[at]
     try:
-        return (yield from _clearing(plan.charges(keys, costs), ahead, peeked))
+        clears, _ = yield Clears(plan.charges(keys, [ahead + cost for cost in costs])[at])
     except StoreError:  # asking for the units themselves decides what this means
         return None
-
-
-def _clearing(charges: Sequence[Charge], ahead: Sequence[int], peeked: Decision) -> Flow[Decision | None]:
-    outcomes: list[Outcome | None] = []
-    for charge, before, outcome in zip(charges, ahead, peeked.verdict.outcomes, strict=True):
-        clears, _ = yield Clears(replace(charge, cost=before + charge.cost))
-        if clears and outcome is not None and not isinstance(outcome, Never):
-            at_most = isinstance(outcome, Refused) and outcome.at_most
-            outcome = Refused(outcome.remaining, clears, outcome.replenish_after, outcome.reset_after, at_most)
-        outcomes.append(outcome)
-    refusing = any(
-        isinstance(outcome, Refused) and not charge.limit.shadow
-        for charge, outcome in zip(charges, outcomes, strict=True)
-    )
-    verdict = replace(peeked.verdict, outcomes=tuple(outcomes), allowed=not refusing)
-    return Decision.of(verdict) if refusing else None
+    if clears and outcome is not None and not isinstance(outcome, Never):
+        at_most = plan.limits[at].algorithm is Algorithm.CONCURRENCY
+        outcomes[at] = Refused(outcome.remaining, clears, outcome.replenish_after, outcome.reset_after, at_most)
+    elif peeked.allowed:
+        return None
+    return Decision.of(replace(peeked.verdict, outcomes=tuple(outcomes), allowed=False))
 
 
 def _too_late(decision: Decision, lines: Lines) -> Flow[Decision]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
@@ -391,6 +391,6 @@ class Limiter(BaseLimiter):
                 return settled_answer(function(attributes))
 
 
-def _ticket(costs: Sequence[int]) -> Ticket:
+def _ticket() -> Ticket:
     event = threading.Event()
-    return Ticket(costs, event.set, event.clear, event)
+    return Ticket(event.set, event.clear, event)
