@@ -322,7 +322,7 @@ class Standing(RuleBasedStateMachine):
 
 def test_no_order_of_refunds_and_commits_makes_a_burst() -> None:
     """Net of what was given back, no window ever held more than burst + window · count / period."""
-    run_state_machine_as_test(Settling, settings=settings(max_examples=4 * MANY, stateful_step_count=14))  # type: ignore[no-untyped-call]  # hypothesis's
+    run_state_machine_as_test(Settling, settings=settings(max_examples=3 * MANY, stateful_step_count=14))  # type: ignore[no-untyped-call]  # hypothesis's
 
 
 def test_no_more_are_held_at_once_than_the_count() -> None:
