@@ -17,7 +17,7 @@ PATIENCE_S = 10
 def serving(app: Any) -> Iterator[str]:
     """Serve until the block ends; gives the address."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", ws="none", lifespan="off"))
-    thread = threading.Thread(target=server.run)
+    thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     pause = threading.Event()
     try:
