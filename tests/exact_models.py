@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -267,8 +267,8 @@ class GrowingModel(Model):
             return self.most
         if made < self.most:
             return self.most - made
-        wait = Fraction(self.limit.quota.period_ns, self.limit.quota.count) * 2 ** (made - self.most)
-        return 1 if now >= since[-1].at + min(Fraction(self.limit.longest), wait) else 0
+        first = ceil(Fraction(self.limit.quota.period_ns, self.limit.quota.count))  # a whole number of ns by definition
+        return 1 if now >= since[-1].at + min(self.limit.longest, first * 2 ** (made - self.most)) else 0
 
     def unused(self, now: int) -> bool:
         since = self.quiet()

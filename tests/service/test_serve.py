@@ -153,7 +153,7 @@ def test_a_connection_that_was_idle_may_bring_one_more_request(tmp_path: Path) -
             assert service.client.get("/healthz").headers.get("connection") is None
             service.process.send_signal(signal.SIGTERM)
             sent = time.monotonic()
-            time.sleep(0.13)  # by then nobody new is let in; idle connections are closed 0.25 s after that
+            time.sleep(0.1)  # by then nobody new is let in; idle connections are closed 0.25 s after that
             if time.monotonic() - sent > 0.2:
                 continue  # this machine is too busy to be that punctual: once more
             assert service.client.get("/healthz").headers["connection"] == "close"

@@ -50,17 +50,19 @@ class Windowed:
         """Admit iff used + cost ≤ count in the window that is open at ``now``; see ``Rule.decide``."""
         (end, used), capped = self._open(state, now)
         remaining = max(0, self.burst - used)
+        if 0 < cost <= remaining:
+            return Window(end, used + cost), Admitted(remaining - cost, end - now, end - now)
         left = end - now
+        if state is not None and now < state[0] and not capped:
+            left = state[0] - now  # nothing is written, so a window that a longer quota would extend ends as it stands
         pending = left if used else 0
         if cost == 0:
             return state, Admitted(remaining, pending, pending)
-        if cost <= remaining:
-            return Window(end, used + cost), Admitted(remaining - cost, left, left)
         kept = Window(end, used) if capped else state
         if cost > self.burst:
             return kept, Never(self.burst, remaining, pending, pending)
         if self.count_refused and used < self.burst:
-            return Window(end, self.burst), Refused(0, left, left, left)
+            return Window(end, self.burst), Refused(0, end - now, end - now, end - now)
         return kept, Refused(remaining, left, left, left)
 
     def give_back(self, state: Window | None, now: int, units: int, receipt: Receipt) -> Window | None:

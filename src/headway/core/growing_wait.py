@@ -2,7 +2,7 @@
 
 For logins and for sending codes again (NIST SP 800-63B suggests 30 s up to 1 h). It grows with attempts that were
 admitted or reported as failed, never with refused ones, so hammering does not lengthen a wait. A success forgives
-everything: ``reset`` the key.
+everything: ``reset`` the key. The first wait, the quota's period / count, is a whole number of ns, rounded up.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Limit:
         put(self, "secret", self._secret(secret))
         put(self, "on_store_failure", _choice(FailureMode, on_store_failure, f"limit {name!r}: on_store_failure"))
         put(self, "count_refused", self._count_refused(count_refused))
-        put(self, "shadow", bool(shadow))
+        put(self, "shadow", self._flag("shadow", shadow))
         put(self, "undelayed", self._undelayed(undelayed))
         put(self, "longest", self._duration("longest", longest))
         put(self, "forgiven_after", self._duration("forgiven_after", forgiven_after))
@@ -195,9 +195,13 @@ class Limit:
         return cls(name, replace(Quota.parse(pace), burst=capacity), by, algorithm=algorithm, **options)
 
     def _attributes(self, option: str, names: str | Iterable[str]) -> tuple[str, ...]:
+        if not isinstance(names, str | Iterable):
+            raise LimitError(
+                f"limit {self.name!r}: {option} is {names!r}; expected the name of an attribute, or several"
+            )
         found = (names,) if isinstance(names, str) else tuple(names)
         for name in found:
-            if not _ATTRIBUTE.match(name):
+            if not isinstance(name, str) or not _ATTRIBUTE.match(name):  # type: ignore[redundant-expr]  # as a user may write it
                 raise LimitError(
                     f"limit {self.name!r}: {option} names {name!r}; an attribute is a name like 'phone' or 'client_ip'"
                 )
@@ -256,7 +260,12 @@ class Limit:
     def _count_refused(self, count_refused: bool) -> bool:
         if count_refused and self.algorithm not in _WINDOWS:
             raise LimitError(f"limit {self.name!r}: count_refused belongs to windows, not to {self.algorithm.value}")
-        return bool(count_refused)
+        return self._flag("count_refused", count_refused)
+
+    def _flag(self, option: str, value: bool) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise LimitError(f"limit {self.name!r}: {option} is {value!r}; expected True or False")
 
     def _undelayed(self, undelayed: int) -> int:
         if type(undelayed) is not int or not 1 <= undelayed <= max(1, self.quota.burst):
@@ -276,6 +285,8 @@ class Limit:
     def _text(self, text: str | None) -> str | None:
         if text is None:
             return None
+        if not isinstance(text, str):
+            raise LimitError(f"limit {self.name!r}: text is {text!r}; expected a sentence")
         unknown = [name for name in _PLACEHOLDER.findall(text) if name not in _PLACEHOLDERS]
         if unknown or not text.strip() or not text.isprintable() or len(text) > _LONGEST_TEXT:
             raise LimitError(

@@ -155,8 +155,13 @@ class Quota:
         if self.count == 0:
             return 0
         if self.zone is not None:
-            return self.count * (2 + max(0, window_ns - 1) // self.period_ns)
+            return self.count * (2 + max(0, window_ns - 1) // self._shortest_ns())
         return self.burst + window_ns * self.count // self.period_ns
+
+    def _shortest_ns(self) -> int:
+        """The shortest that a calendar window can be: clocks are set forward by up to an hour, February has 28 days."""
+        whole = 28 * DAY if self.calendar == "month" else self.period_ns
+        return whole if self.zone is None or self.zone.upper() in ("UTC", "ETC/UTC") else whole - HOUR
 
     def __str__(self) -> str:
         if self.concurrent:

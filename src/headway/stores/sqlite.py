@@ -189,10 +189,8 @@ class SqliteStore:
                         raise
                     return result
                 except sqlite3.OperationalError as error:
-                    if not _is_busy(error):
+                    if not _is_busy(error) or time.monotonic() > give_up:
                         self._disconnect()  # a new connection may find the disk or the file mended
-                        raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
-                    if time.monotonic() > give_up:
                         raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
                     if begin == "BEGIN":
                         begin = "BEGIN IMMEDIATE"
@@ -200,6 +198,8 @@ class SqliteStore:
                 except sqlite3.Error as error:
                     self._disconnect()
                     raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
+                except (ValueError, TypeError, ArithmeticError, IndexError) as error:
+                    raise StoreUnavailable(f"SQLite store {self.path}: holds a state nobody wrote ({error})") from error
                 time.sleep(random.uniform(0.0001, 0.002))  # noqa: S311  # spreads waiters, guards no secret
         finally:
             self._lock.release()

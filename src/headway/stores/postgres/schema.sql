@@ -98,7 +98,7 @@ DECLARE
     slack constant numeric := 10000000000;
     s numeric[] := string_to_array(state, ':')::numeric[];
     start numeric; owed numeric; wanted numeric; capped boolean := false;
-    window_end numeric; fresh_end numeric; used numeric; period numeric; view numeric;
+    window_end numeric; fresh_end numeric; slack_end numeric; used numeric; period numeric; view numeric;
     current numeric; previous numeric; live numeric[]; i integer; honest numeric; made numeric; latest numeric;
 BEGIN
     IF cost = 0 THEN admitted := true; RETURN; END IF;
@@ -126,16 +126,18 @@ BEGIN
     WHEN 'window' THEN  -- p: burst, count_refused, 0 aligned | 1 anchored | 2 calendar, period | boundaries…
         IF p[3] = 2 THEN
             FOR i IN 4 .. array_length(p, 1) LOOP
-                IF p[i] > now THEN fresh_end := p[i]; EXIT; END IF;
+                IF fresh_end IS NULL AND p[i] > now THEN fresh_end := p[i]; END IF;
+                IF slack_end IS NULL AND p[i] > now + slack THEN slack_end := p[i]; END IF;
             END LOOP;
-            IF fresh_end IS NULL OR p[4] > now THEN RETURN; END IF;
+            IF slack_end IS NULL OR p[4] > now THEN RETURN; END IF;
         ELSE
             fresh_end := CASE WHEN p[3] = 1 THEN now + p[4] ELSE (div(now, p[4]) + 1) * p[4] END;
+            slack_end := CASE WHEN p[3] = 1 THEN now + slack + p[4] ELSE (div(now + slack, p[4]) + 1) * p[4] END;
         END IF;
         window_end := fresh_end; used := 0;
         IF s IS NOT NULL AND now < s[1] THEN
             window_end := s[1]; used := s[2];
-            IF window_end > fresh_end + slack THEN window_end := fresh_end; capped := true;
+            IF window_end > fresh_end AND window_end > slack_end THEN window_end := fresh_end; capped := true;
             ELSIF p[3] <> 1 THEN window_end := greatest(window_end, fresh_end);
             END IF;
         END IF;
