@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
-from headway.errors import RateLimited, StoreError
+from headway.errors import RateLimited, StoreError, StoreFull
 from headway.limiter.arguments import merged
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
@@ -86,8 +86,12 @@ class AsyncLimiter(BaseLimiter):
                     made = self._quick(named, cost)
                     if made is not None:
                         return Decision(self.plan, made)
-            except StoreError:
-                pass  # a full store: the long way decides what that means
+            except StoreFull:
+                pass  # the long way decides what that means
+            except StoreError as error:
+                plan, costs = self.plan, self.plan.costs(cost)
+                bill = plan.charges(plan.keys(named), costs)
+                return await self._drive(degraded(plan, bill, time.time_ns(), error))
         return await self._decide(attributes, named, cost, up_to=up_to)
 
     async def peek(
@@ -238,6 +242,8 @@ class AsyncLimiter(BaseLimiter):
         try:
             if charges is None:
                 allowed, now, states = lane.advance(keys, costs, commit)  # type: ignore[union-attr]  # else charges
+            elif self._advance_states is not None:
+                allowed, now, states = await self._advance_states(charges, commit=commit)
             else:
                 states = await self.store.advance(charges, commit=commit)
                 allowed, now, _, costs = states

@@ -37,6 +37,10 @@ __all__ = ["BaseLimiter", "Exempt", "Keep", "Way", "living", "on_creation"]
 Exempt: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Says of a request's attributes whether it passes unlimited and uncounted."""
 
+Short: TypeAlias = Callable[[Sequence[Any], Sequence[int]], tuple[bool, int, Any] | None]
+"""From one key and one cost above 0 per limit to: admitted, the store's clock, each key's state before (or its ``Answer``).
+None: the long way has to be taken."""
+
 Keep: TypeAlias = str
 """What becomes of the state when a quota changes: "as-is", "proportional" or "reset"."""
 
@@ -51,13 +55,15 @@ on_creation: list[Callable[[BaseLimiter], None]] = []
 
 
 class Way:
-    """A plan and, over a memory store, its lane."""
+    """A plan and what shortens its way: over a memory store a lane, over others what ``short`` of the store returns."""
 
-    __slots__ = ("lane", "plan")
+    __slots__ = ("lane", "plan", "short")
 
-    def __init__(self, plan: Plan, memory: MemoryStore | None) -> None:
+    def __init__(self, plan: Plan, memory: MemoryStore | None, store: Store | AsyncStore) -> None:
         self.plan = plan
         self.lane: Lane | None = None if memory is None or plan.holds else memory.lane(plan.namespace, plan.limits)
+        shorten = None if plan.holds else getattr(store, "short", None)
+        self.short: Short | None = self.lane.several if self.lane else shorten and shorten(plan.namespace, plan.limits)
 
 
 class BaseLimiter:
@@ -105,12 +111,14 @@ class BaseLimiter:
     def _use(self, store: Store | AsyncStore) -> None:
         """Work on this store from now on."""
         self._memory = _memory(store)
+        self._advance_states = getattr(store, "advance_states", None)  # an answer whose outcomes nobody has worked out
         self._ways: OrderedDict[tuple[int, ...], Way] = OrderedDict()
         self._prepare()
 
     def _prepare(self) -> None:
         """Make the plan of the limits as they are now, and the short way if there is one."""
-        way = Way(Plan([limits_of(part)[0] for part in self._parts], self._namespace, self._secret_key), self._memory)
+        plan = Plan([limits_of(part)[0] for part in self._parts], self._namespace, self._secret_key)
+        way = Way(plan, self._memory, self.store)
         self._depends = not all(isinstance(part, Limit) for part in self._parts)
         self._fixed = not self._depends and self._exempt is None
         self._way = way
@@ -167,7 +175,7 @@ class BaseLimiter:
         which = tuple([id(limit) for limit in limits])
         way = ways.get(which)
         if way is None:
-            way = ways[which] = Way(Plan(limits, self._namespace, self._secret_key), self._memory)
+            way = ways[which] = Way(Plan(limits, self._namespace, self._secret_key), self._memory, self.store)
             while len(ways) > _MOST_WAYS:
                 ways.popitem(last=False)
         return way
@@ -322,7 +330,7 @@ def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...
 
     None where there is no such way, or, from the way itself, where a call needs a longer one.
     """
-    plan, several = way.plan, None if way.lane is None else way.lane.several
+    plan, several = way.plan, way.short
     pick, names = plan.pick, plan.attributes
     if several is None or pick is None or not plan.takes_any_cost:
         return None
@@ -334,8 +342,8 @@ def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...
                 return None
         keys = pick(attributes)
         costs = ones if cost == 1 else (cost,) * len(ones)
-        allowed, now, before = several(keys, costs)
-        return allowed, now, costs, keys, before
+        found = several(keys, costs)
+        return None if found is None else (found[0], found[1], costs, keys, found[2])
 
     return quick
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
-from headway.errors import RateLimited, StoreError
+from headway.errors import RateLimited, StoreError, StoreFull
 from headway.limiter.arguments import merged, settled_answer
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
@@ -104,8 +104,12 @@ class Limiter(BaseLimiter):
                     made = self._quick(named, cost)
                     if made is not None:
                         return Decision(self.plan, made)
-            except StoreError:
-                pass  # a full store: the long way decides what that means
+            except StoreFull:
+                pass  # the long way decides what that means
+            except StoreError as error:
+                plan, costs = self.plan, self.plan.costs(cost)
+                bill = plan.charges(plan.keys(named), costs)
+                return self._drive(degraded(plan, bill, time.time_ns(), error))
         return self._decide(attributes, named, cost, up_to=up_to)
 
     def peek(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:

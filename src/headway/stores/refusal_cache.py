@@ -2,7 +2,8 @@
 
 A refusal says until when it stands, if nobody gives units back, resets the key or raises the limit. Those are seen late by
 at most the cache's cap; a cap of 0 switches it off. What is remembered is the state of every key of the refused bill, so
-the answer given here is worked out by ``core.bill.settle`` like any other.
+the answer given here is worked out by ``core.bill.settle`` like any other. A refusal that may end at any time (a lease
+that is given back) is never remembered.
 """
 
 from __future__ import annotations
@@ -10,35 +11,41 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from headway.core.bill import settle
 from headway.core.charge import Charge
+from headway.core.limit import Limit
 from headway.core.outcome import Never, Outcome, Refused
 from headway.core.rule import State
 from headway.stores.base import Answer
 
-__all__ = ["RefusalCache"]
+__all__ = ["Known", "RefusalCache"]
 
 _MOST: Final = 10_000
+_GRID_NS: Final = 1_000
+"""The clocks of networked stores count microseconds."""
 
 
-class _Known(NamedTuple):
+class Known:
     """A refusal that was told.
 
     Attributes:
         cost: of the refused charge.
-        sent: on ``ticks``, before the store was asked.
-        now: the store's clock when it decided.
-        until: on ``ticks``; from then on the store is asked again.
+        limit: that refused.
+        since: added to the cache's clock, gives the store's: never behind it.
+        until: on the cache's clock; from then on the store is asked again. 0 once it was forgotten.
         states: by stored key, of the whole bill.
     """
 
-    cost: int
-    sent: int
-    now: int
-    until: int
-    states: dict[bytes, State | None]
+    __slots__ = ("cost", "limit", "since", "states", "until")
+
+    def __init__(self, cost: int, limit: Limit, since: int, until: int, states: dict[bytes, State | None]) -> None:
+        self.cost = cost
+        self.limit = limit
+        self.since = since
+        self.until = until
+        self.states = states
 
 
 class RefusalCache:
@@ -50,13 +57,14 @@ class RefusalCache:
 
     Attributes:
         answered: how many bills were refused without asking the store.
+        ticks: the clock.
     """
 
     def __init__(self, cap: float, ticks: Callable[[], int] | None = None) -> None:
         self.answered = 0
+        self.ticks = ticks or time.monotonic_ns
         self._cap = round(cap * 1e9)
-        self._ticks = ticks or time.monotonic_ns
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[bytes, Known] = {}
         self._involving: dict[bytes, set[bytes]] = {}
         self._lock = threading.Lock()
 
@@ -64,36 +72,39 @@ class RefusalCache:
         """How many refusals are remembered."""
         return len(self._known)
 
-    def stamp(self) -> int:
-        """The time before a store is asked, for ``learn``."""
-        return self._ticks()
+    def find(self, keys: Sequence[bytes], limits: Sequence[Limit], costs: Sequence[int]) -> Known | None:
+        """A refusal that stands for these charges, none of them flexible; it knows the states of all their keys."""
+        for key, limit, cost in zip(keys, limits, costs, strict=True):
+            found = self._known.get(key)
+            if found is None or cost < found.cost or found.limit is not limit:
+                continue
+            if self.ticks() >= found.until:
+                self._drop(key)
+            elif all(other in found.states for other in keys):
+                return found
+        return None
 
     def answer(self, keys: Sequence[bytes], charges: Sequence[Charge]) -> Answer | None:
-        """The refusal of a bill that is to be charged, if one of its keys is known to refuse; else None."""
-        known = self._known
-        if not known:
+        """The refusal of a bill that is to be charged, where one stands; else None."""
+        if any(charge.flexible for charge in charges):
             return None
-        for key, charge in zip(keys, charges, strict=True):
-            found = known.get(key)
-            if found is None or charge.cost < found.cost or charge.limit.shadow or charge.flexible:
-                continue
-            ticks = self._ticks()
-            if ticks >= found.until:
-                self._drop(key)
-                continue
-            if all(other in found.states for other in keys):
-                now = (found.now + ticks - found.sent) // 1_000 * 1_000  # the grid of the clocks that stores have
-                settled = settle(
-                    [charge.limit.rule for charge in charges],
-                    [found.states[other] for other in keys],
-                    [charge.cost for charge in charges],
-                    now,
-                    shadows=[charge.limit.shadow for charge in charges],
-                )
-                if not settled.allowed:
-                    self.answered += 1
-                    return Answer(False, now, settled.outcomes, tuple([charge.cost for charge in charges]))
-        return None
+        limits = [charge.limit for charge in charges]
+        costs = tuple([charge.cost for charge in charges])
+        found = self.find(keys, limits, costs)
+        if found is None:
+            return None
+        now = (found.since + self.ticks()) // _GRID_NS * _GRID_NS
+        settled = settle(
+            [limit.rule for limit in limits],
+            [found.states[key] for key in keys],
+            costs,
+            now,
+            shadows=[limit.shadow for limit in limits],
+        )
+        if settled.allowed:
+            return None
+        self.answered += 1
+        return Answer(False, now, settled.outcomes, costs)
 
     def learn(
         self,
@@ -102,29 +113,30 @@ class RefusalCache:
         charges: Sequence[Charge],
         answer: Answer,
         states: Sequence[State | None],
-    ) -> None:
+    ) -> Known | None:
         """Remember what a store refused, having written nothing.
 
         Args:
-            sent: from ``stamp``, before the store was asked: its clock read at least as much since.
+            sent: the cache's clock before the store was asked, so the store's clock has moved on by no more since.
             keys: the stored keys, one per charge.
             charges: the bill.
             answer: a refusal.
             states: what the keys held, one per charge.
+
+        Returns:
+            What is known from now on of the refusal that lasts longest; None where it cannot be remembered.
         """
         if not self._cap:
-            return
+            return None
         of_bill = dict(zip(keys, states, strict=True))
+        best = None
         for key, charge, outcome in zip(keys, charges, answer.outcomes, strict=True):
             wait = self._wait(charge, outcome)
             if wait:
-                self._drop(key)
-                with self._lock:
-                    if len(self._known) >= _MOST:
-                        self._drop_locked(next(iter(self._known)))
-                    self._known[key] = _Known(charge.cost, sent, answer.now, sent + wait, of_bill)
-                    for other in of_bill:
-                        self._involving.setdefault(other, set()).add(key)
+                made = Known(charge.cost, charge.limit, answer.now - sent, sent + wait, of_bill)
+                self._put(key, made)
+                best = made if best is None or made.until > best.until else best
+        return best
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Something was charged, given back or reset here: ask again whatever involves these keys."""
@@ -138,21 +150,14 @@ class RefusalCache:
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            for known in self._known.values():
+                known.until = 0
             self._known.clear()
             self._involving.clear()
 
-    def _drop(self, key: bytes) -> None:
-        with self._lock:
-            self._drop_locked(key)
-
-    def _drop_locked(self, key: bytes) -> None:
-        found = self._known.pop(key, None)
-        for other in found.states if found is not None else ():
-            involved = self._involving.get(other)
-            if involved is not None:
-                involved.discard(key)
-                if not involved:
-                    del self._involving[other]
+    def after_fork(self) -> None:
+        """In the child nobody holds the lock."""
+        self._lock = threading.Lock()
 
     def _wait(self, charge: Charge, outcome: Outcome) -> int:
         """How long a refusal may be remembered; 0 for what is none, or may end at any time."""
@@ -166,6 +171,27 @@ class RefusalCache:
             case _:
                 return 0
 
-    def after_fork(self) -> None:
-        """In the child nobody holds the lock."""
-        self._lock = threading.Lock()
+    def _put(self, key: bytes, known: Known) -> None:
+        with self._lock:
+            self._drop_locked(key)
+            if len(self._known) >= _MOST:
+                self._drop_locked(next(iter(self._known)))
+            self._known[key] = known
+            for other in known.states:
+                self._involving.setdefault(other, set()).add(key)
+
+    def _drop(self, key: bytes) -> None:
+        with self._lock:
+            self._drop_locked(key)
+
+    def _drop_locked(self, key: bytes) -> None:
+        found = self._known.pop(key, None)
+        if found is None:
+            return
+        found.until = 0
+        for other in found.states:
+            involved = self._involving.get(other)
+            if involved is not None:
+                involved.discard(key)
+                if not involved:
+                    del self._involving[other]

@@ -21,6 +21,7 @@ from headway.stores.redis.aio_servers import AsyncServers
 from headway.stores.redis.base import BaseRedisStore
 from headway.stores.redis.bills import Bill
 from headway.stores.redis.keys import stored_key
+from headway.stores.redis.lane import Made
 from headway.stores.redis.line import Line
 from headway.stores.redis.settings import Node
 from headway.stores.redis.topology import Topology
@@ -54,37 +55,48 @@ class AsyncRedisStore(BaseRedisStore):
         known = self._remembered(charges, commit)
         if known is not None:
             return known
-        sent = self._known.stamp()
+        sent = self.refusals.ticks()
         decided = await self._line().decide(Bill(charges, commit))
         if commit:
             self._learn(sent, charges, decided)
         return decided.answer
 
+    async def advance_states(self, charges: Sequence[Charge], *, commit: bool = True) -> Made:
+        """``advance`` for a bill without leases and flexible costs, the outcomes left to whoever needs them."""
+        known = self._remembered(charges, commit)
+        if known is not None:
+            return known.allowed, known.now, known
+        sent = self.refusals.ticks()
+        decided = await self._line().decide(Bill(charges, commit))
+        if commit:
+            self._learn(sent, charges, decided)
+        return decided.allowed, decided.now, decided.joined or decided.states
+
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        self._known.forget([stored_key(change.charge) for change in changes])
+        self.refusals.forget([stored_key(change.charge) for change in changes])
         return await self._line().change(changes)
 
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``RedisStore.requota``."""
-        self._known.clear()
+        self.refusals.clear()
         topology, given = self._topology, self._clock is not None
-        return await self._line().drive(sweeping.requota(topology, namespace, old, new, self._now, given))
+        return await self._line().drive(sweeping.requota(topology, namespace, old, new, self.now, given))
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``RedisStore.clear``."""
-        self._known.clear()
+        self.refusals.clear()
         return await self._line().drive(sweeping.clear(self._topology, namespace, limit))
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
         given = self._clock is not None
-        return await self._line().drive(sweeping.clears_after(self._topology, charge, self._now, given))
+        return await self._line().drive(sweeping.clears_after(self._topology, charge, self.now, given))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
-        self._known.forget(keys)
+        self.refusals.forget(keys)
         await self._line().drive(sweeping.reset(self._topology, keys))
 
     async def close(self) -> None:
@@ -105,7 +117,7 @@ class AsyncRedisStore(BaseRedisStore):
             _drop_ended(self._lines)
             servers = AsyncServers(self.settings, self.deadline, self._breakers)
             topology = Topology(self.settings, time.monotonic) if self._lines else self._topology
-            line = self._lines[loop] = Line(topology, servers, self._now, self._clock is not None)
+            line = self._lines[loop] = Line(topology, servers, self.now, self._clock is not None)
         return line
 
 

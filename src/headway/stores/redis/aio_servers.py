@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.redis.aio_wire import AsyncWire
-from headway.stores.redis.handshake import judge
+from headway.stores.redis.handshake import LOOK, judge, warn_of_eviction
 from headway.stores.redis.resp import Reply
 from headway.stores.redis.settings import Node, Settings
 from headway.stores.redis.topology import Heard, Send
@@ -26,6 +26,7 @@ class AsyncServer:
         self.breaker = breaker
         self._wire: AsyncWire | None = None
         self._connecting = asyncio.Lock()
+        self._looked = settings.mode == "sentinel" and node in settings.nodes
 
     async def trip(self, data: bytes, count: int) -> list[Reply]:
         """Send commands and read as many replies.
@@ -54,6 +55,9 @@ class AsyncServer:
         async with self._connecting:
             if self._wire is None or self._wire.closed:
                 self._wire = await AsyncWire.open(self.settings, self.node, until)
+                if not self._looked:
+                    self._looked = True
+                    warn_of_eviction(self.node, (await self._wire.trip(LOOK, 1, until))[0])
             return self._wire
 
     def close(self) -> None:

@@ -8,16 +8,21 @@ from fractions import Fraction
 from typing import Any, Final
 
 from headway.core.charge import Charge
+from headway.core.key import Key
+from headway.core.limit import Limit
 from headway.core.quota import SECOND, parse_duration
+from headway.core.rule import State
 from headway.errors import ConfigError, QuotaError
-from headway.stores.base import Answer
+from headway.stores.base import Answer, settled_bill
 from headway.stores.clock import Clock
 from headway.stores.redis.bills import Decided
 from headway.stores.redis.clients import settings_of
+from headway.stores.redis.codec import form_of
 from headway.stores.redis.keys import stored_key
+from headway.stores.redis.lane import Made, known_refusals
 from headway.stores.redis.settings import Settings, read_url
 from headway.stores.redis.topology import Topology
-from headway.stores.refusal_cache import RefusalCache
+from headway.stores.refusal_cache import Known, RefusalCache
 
 __all__ = ["BaseRedisStore"]
 
@@ -50,10 +55,10 @@ class BaseRedisStore:
         self.refusal_cache = _seconds("refusal_cache", chosen.get("refusal_cache", REFUSAL_CACHE_S), least=0.0)
         self.share = _share(chosen.get("share", 1))
         self._clock = clock
-        self._now: Clock = time.time_ns if clock is None else clock
+        self.now: Clock = time.time_ns if clock is None else clock
         self._topology = Topology(self.settings, time.monotonic)
         ticks = None if clock is None else (lambda: clock() // 1_000 * 1_000)
-        self._known = RefusalCache(self.refusal_cache, ticks)
+        self.refusals = RefusalCache(self.refusal_cache, ticks)
 
     def __reduce__(self) -> tuple[object, ...]:
         """A pickled copy connects for itself."""
@@ -63,18 +68,38 @@ class BaseRedisStore:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.settings}>"
 
+    def short(self, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
+        """A limiter's short way: from one key and one cost above 0 per limit to a decision, or None: take the long one.
+
+        Raises:
+            LimitError: a limit whose numbers Redis cannot hold exactly.
+        """
+        for limit in limits:
+            form_of(limit)
+        return known_refusals(self, namespace, limits)
+
+    def learned(
+        self, sent: int, charges: Sequence[Charge], keys: Sequence[bytes], states: Sequence[State | None], now: int
+    ) -> Known | None:
+        """Remember a refusal, unless it changed something."""
+        settled, costs = settled_bill(charges, states, now)
+        if settled.allowed or settled.writes:
+            self.refusals.forget(keys)
+            return None
+        return self.refusals.learn(sent, keys, charges, Answer(False, now, settled.outcomes, costs), states)
+
     def _learn(self, sent: int, charges: Sequence[Charge], decided: Decided) -> None:
         """Remember a refusal that changed nothing; else forget what is not so any more."""
-        if decided.answer.allowed or decided.writes:
-            self._known.forget(decided.keys)
+        if decided.wrote():
+            self.refusals.forget(decided.keys)
         else:
-            self._known.learn(sent, decided.keys, charges, decided.answer, decided.states)
+            self.refusals.learn(sent, decided.keys, charges, decided.answer, decided.states)
 
     def _remembered(self, charges: Sequence[Charge], commit: bool) -> Answer | None:
         """The answer, where a refusal that was told before still stands."""
-        if not commit or not self._known:
+        if not commit or not self.refusals:
             return None
-        return self._known.answer([stored_key(charge) for charge in charges], charges)
+        return self.refusals.answer([stored_key(charge) for charge in charges], charges)
 
 
 def _restore(

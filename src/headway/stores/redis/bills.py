@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from headway.core.charge import Charge
 from headway.core.rule import State
@@ -25,8 +24,7 @@ Now = Callable[[], int]
 """About the store's clock, ns since 1970: good enough to choose calendar windows by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
+class Bill(NamedTuple):
     """Charges that are decided together.
 
     Attributes:
@@ -38,21 +36,58 @@ class Bill:
     commit: bool = True
 
 
-@dataclass(frozen=True, slots=True)
 class Decided:
-    """A bill's answer, and what it was made from.
+    """What was decided about a bill; the outcomes are worked out when somebody asks.
 
     Attributes:
-        answer: for the caller.
+        charges: the bill's.
         keys: the stored keys, one per charge.
         states: what they held before, as the core keeps it.
-        writes: whether something was written.
+        allowed: all were admitted.
+        now: the server's clock, ns since 1970.
+        commit: see ``Bill``.
     """
 
-    answer: Answer
-    keys: Sequence[bytes]
-    states: Sequence[State | None]
-    writes: bool
+    __slots__ = ("_answer", "_joined", "_writes", "allowed", "charges", "commit", "keys", "now", "states")
+
+    def __init__(
+        self,
+        charges: Sequence[Charge],
+        keys: Sequence[bytes],
+        states: Sequence[State | None],
+        allowed: bool,
+        now: int,
+        commit: bool,
+        answer: Answer | None = None,
+    ) -> None:
+        self.charges = charges
+        self.keys = keys
+        self.states = states
+        self.allowed = allowed
+        self.now = now
+        self.commit = commit
+        self._answer = self._joined = answer
+        self._writes = True
+
+    @property
+    def answer(self) -> Answer:
+        """For the caller."""
+        if self._answer is None:
+            settled, costs = settled_bill(self.charges, self.states, self.now)
+            self._writes = bool(settled.writes)
+            self._answer = Answer(self.allowed, self.now, settled.outcomes, costs)
+        return self._answer
+
+    @property
+    def joined(self) -> Answer | None:
+        """The answer to a bill whose keys live in several places: it cannot be worked out from one clock reading."""
+        return self._joined
+
+    def wrote(self) -> bool:
+        """Whether something was, or may have been, written: also by a refusal, a cap or a count."""
+        if self.commit and not self.allowed:
+            _ = self.answer
+        return self.commit and (self.allowed or self._writes)
 
 
 class Part:
@@ -129,9 +164,7 @@ def read(parts: Sequence[Part], reply: Reply | StoreError) -> None:
 
 
 def decided(part: Part) -> Decided | StoreError:
-    """The answer to a bill that lives in one place."""
+    """What was decided about a bill that lives in one place."""
     if part.error is not None:
         return part.error
-    settled, costs = settled_bill(part.charges, part.states, part.now)
-    answer = Answer(part.allowed, part.now, settled.outcomes, costs)
-    return Decided(answer, part.keys, part.states, part.commit and bool(settled.writes))
+    return Decided(part.charges, part.keys, part.states, part.allowed, part.now, part.commit)

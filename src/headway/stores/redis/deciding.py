@@ -149,7 +149,8 @@ def _joined(bill: Bill, parts: Sequence[Part], about: int, *, allowed: bool) -> 
             found[id(charge)] = _later(outcome, later), key, state
     listed = [found[id(charge)] for charge in bill.charges]
     answer = Answer(allowed, now, tuple([one[0] for one in listed]), tuple([charge.cost for charge in bill.charges]))
-    return Decided(answer, [one[1] for one in listed], [one[2] for one in listed], True)
+    keys, states = [one[1] for one in listed], [one[2] for one in listed]
+    return Decided(bill.charges, keys, states, allowed, now, bill.commit, answer)
 
 
 def _later(outcome: Outcome, ns: int) -> Outcome:

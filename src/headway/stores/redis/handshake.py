@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Sequence
+from typing import Final
 
 from headway.errors import StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.breaker import Breaker
-from headway.stores.redis.resp import Failed, Unreadable, command
+from headway.stores.redis.resp import Failed, Reply, Unreadable, command
 from headway.stores.redis.settings import Settings, Tls
 
-__all__ = ["context_of", "greeting", "judge", "problem_of"]
+__all__ = ["LOOK", "context_of", "greeting", "judge", "problem_of", "warn_of_eviction"]
 
 _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 """Errors that no waiting mends: somebody has to change a setting."""
@@ -57,6 +58,27 @@ def judge(breaker: Breaker, node: object, heard: Sequence[object]) -> None:
             breaker.failed(problem_of(node, reply))
             return
     breaker.succeeded()
+
+
+LOOK: Final = command(b"INFO", b"memory")
+"""Asked once of each server, on its first connection."""
+
+
+def warn_of_eviction(node: object, heard: Reply) -> None:
+    """Log one warning if the server may throw away keys that still owe; what it does not tell is not asked again."""
+    if not isinstance(heard, bytes):
+        return
+    told = dict(line.split(":", 1) for line in heard.decode("utf-8", "replace").splitlines() if ":" in line)
+    policy = told.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction" and told.get("maxmemory", "0") != "0":
+        import logging  # slow to import, and most servers keep what they are given
+
+        logging.getLogger("headway.stores").warning(
+            "Redis store %s evicts keys (maxmemory-policy %s): a caller whose key is evicted gets its whole quota again; "
+            "give limits a server with maxmemory-policy noeviction",
+            node,
+            policy,
+        )
 
 
 def context_of(tls: Tls) -> ssl.SSLContext:

@@ -19,7 +19,7 @@ from typing import Final
 from headway.core.charge import Charge
 from headway.core.key import Key, encode_key, key_prefix
 
-__all__ = ["limit_part", "limit_pattern", "slot_of", "stored_key"]
+__all__ = ["limit_part", "limit_pattern", "slot_of", "stored_key", "tag_of"]
 
 _LIMIT_LENGTH: Final = 10
 _TAG_LENGTH: Final = 18
@@ -30,11 +30,15 @@ _SLOTS: Final = 16384
 def stored_key(charge: Charge) -> bytes:
     """The key of a charge's counter, 30 ASCII characters."""
     limit = charge.limit
-    key = charge.key
-    by = limit.by
-    short = key.__class__ is str and len(key) <= _LONG
-    tag = _remembered_tag(charge.namespace, by, key) if short else _tag(charge.namespace, by, key)
-    return limit_part(charge.namespace, limit.name, limit.algorithm.stored, by) + tag
+    part = limit_part(charge.namespace, limit.name, limit.algorithm.stored, limit.by)
+    return part + tag_of(charge.namespace, limit.by, charge.key)
+
+
+def tag_of(namespace: str, by: tuple[str, ...], key: Key) -> bytes:
+    """The part in braces, with them."""
+    if key.__class__ is str and len(key) <= _LONG:
+        return _remembered_tag(namespace, by, key)
+    return _tag(namespace, by, key)
 
 
 def limit_pattern(namespace: str, name: str, algorithm: str, by: tuple[str, ...]) -> bytes:

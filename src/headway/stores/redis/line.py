@@ -124,7 +124,7 @@ class Line:
 
     def _tell(self, what: Bill | Sequence[Change], future: asyncio.Future[Any], result: Any) -> None:
         if future.done():  # its caller was cancelled meanwhile
-            if isinstance(what, Bill) and isinstance(result, Decided) and what.commit and result.answer.allowed:
+            if isinstance(what, Bill) and isinstance(result, Decided) and what.commit and result.allowed:
                 back = _given_back(what, result)
                 if back:
                     self._join(back).add_done_callback(_noticed)

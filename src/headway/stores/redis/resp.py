@@ -5,20 +5,25 @@ Values: bytes for strings, int, None, list (of these), and ``Failed`` for an err
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+import re
+from typing import Final, NamedTuple, TypeAlias
 
 __all__ = ["Failed", "Reply", "Unreadable", "command", "parse"]
 
 
+_IN_SCRIPT: Final = re.compile(r"user_script: ?\d+: -?([A-Z]+) ")
+
+
 class Failed(NamedTuple):
-    """An error reply: ``kind`` is its first word, such as NOSCRIPT or MOVED."""
+    """An error reply: ``kind`` is its first word, such as NOSCRIPT or MOVED; of a command in a script, that command's."""
 
     text: str
 
     @property
     def kind(self) -> str:
-        """The first word."""
-        return self.text.split(" ", 1)[0]
+        """The first word; servers before version 7 put it after where in the script it came up."""
+        inside = _IN_SCRIPT.search(self.text) if self.text.startswith("ERR ") else None
+        return inside[1] if inside else self.text.split(" ", 1)[0]
 
 
 class Unreadable(NamedTuple):

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
-from headway.stores.redis.handshake import judge
+from headway.stores.redis.handshake import LOOK, judge, warn_of_eviction
 from headway.stores.redis.resp import Reply, Unreadable
 from headway.stores.redis.settings import Node, Settings
 from headway.stores.redis.topology import Heard, Send
@@ -25,7 +25,7 @@ _MOST_IDLE: Final = 64
 class Server:
     """One server: its breaker and its idle connections."""
 
-    __slots__ = ("_idle", "breaker", "deadline", "node", "settings")
+    __slots__ = ("_idle", "_looked", "breaker", "deadline", "node", "settings")
 
     def __init__(self, settings: Settings, node: Node, deadline: float) -> None:
         self.settings = settings
@@ -33,6 +33,16 @@ class Server:
         self.deadline = deadline
         self.breaker = Breaker(f"Redis store {node}")
         self._idle: list[Wire] = []
+        self._looked = settings.mode == "sentinel" and node in settings.nodes
+
+    def ask(self, data: bytes) -> Reply:
+        """The reply to one command.
+
+        Raises:
+            StoreError: as ``start`` and ``finish``.
+        """
+        wire, until = self.start(data)
+        return self.finish(wire, 1, until)[0]
 
     def start(self, data: bytes) -> tuple[Wire, float]:
         """Send commands; the connection they went out on, and by when their replies have to be here.
@@ -93,10 +103,17 @@ class Server:
             try:
                 wire = self._idle.pop()
             except IndexError:
-                return Wire(self.settings, self.node, until)
+                return self._opened(until)
             if not wire.stale():
                 return wire
             wire.close()
+
+    def _opened(self, until: float) -> Wire:
+        wire = Wire(self.settings, self.node, until)
+        if not self._looked:
+            self._looked = True
+            warn_of_eviction(self.node, wire.trip(LOOK, 1, until)[0])
+        return wire
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -177,11 +194,14 @@ class Servers:
             self._users += 1
 
     def leave(self) -> None:
-        """One store less; the last one closes what is idle."""
+        """One store less."""
         with self._lock:
             self._users -= 1
-            last = self._users <= 0
-        if last:
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Close what is idle, if no store works with it any more."""
+        if self._users <= 0:
             for server in list(self._servers.values()):
                 server.close()
 

@@ -32,7 +32,7 @@ def clears_after(topology: Topology, charge: Charge, now: Now, clock: bool) -> F
     (decided,) = yield from decide(topology, [look], now, clock)
     if isinstance(decided, StoreError):
         raise decided
-    return charge.limit.rule.clears_after(decided.states[0], decided.answer.now, charge.cost), decided.answer.now
+    return charge.limit.rule.clears_after(decided.states[0], decided.now, charge.cost), decided.now
 
 
 def reset(topology: Topology, keys: Sequence[bytes]) -> Flow[None]:

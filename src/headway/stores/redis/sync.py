@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
 from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.key import Key
 from headway.core.limit import Limit
 from headway.errors import StoreError
 from headway.stores.base import Answer
@@ -20,7 +21,8 @@ from headway.stores.redis.bills import Bill
 from headway.stores.redis.changing import change
 from headway.stores.redis.deciding import decide
 from headway.stores.redis.keys import stored_key
-from headway.stores.redis.servers import Servers
+from headway.stores.redis.lane import Made, trips
+from headway.stores.redis.servers import Server, Servers
 from headway.stores.redis.topology import Flow
 
 __all__ = ["RedisStore"]
@@ -54,15 +56,26 @@ class RedisStore(BaseRedisStore):
     ) -> None:
         super().__init__(where, deadline=deadline, refusal_cache=refusal_cache, share=share, clock=clock)
         self._servers = _shared(self)
+        single = self.settings.mode == "single" and clock is None
+        self._server = self._servers.server(self.settings.nodes[0]) if single else None
         self._leave = weakref.finalize(self, self._servers.leave)
+
+    @property
+    def server(self) -> Server | None:
+        """The one server, where it is known without asking (no cluster, no Sentinel, no test's clock)."""
+        return self._server
+
+    def short(self, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
+        """See ``BaseRedisStore.short``; here it decides everything."""
+        return trips(self, namespace, limits)
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
         known = self._remembered(charges, commit)
         if known is not None:
             return known
-        sent = self._known.stamp()
-        flow = decide(self._topology, (Bill(charges, commit),), self._now, self._clock is not None)
+        sent = self.refusals.ticks()
+        flow = decide(self._topology, (Bill(charges, commit),), self.now, self._clock is not None)
         (decided,) = self._drive(flow)
         if isinstance(decided, StoreError):
             raise decided
@@ -72,36 +85,37 @@ class RedisStore(BaseRedisStore):
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        self._known.forget([stored_key(change.charge) for change in changes])
-        (result,) = self._drive(change(self._topology, [changes], self._now, self._clock is not None))
+        self.refusals.forget([stored_key(change.charge) for change in changes])
+        (result,) = self._drive(change(self._topology, [changes], self.now, self._clock is not None))
         if isinstance(result, StoreError):
             raise result
         return result
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
-        self._known.clear()
-        flow = sweeping.requota(self._topology, namespace, old, new, self._now, self._clock is not None)
+        self.refusals.clear()
+        flow = sweeping.requota(self._topology, namespace, old, new, self.now, self._clock is not None)
         return self._drive(flow)
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. Walks through all keys of the server."""
-        self._known.clear()
+        self.refusals.clear()
         return self._drive(sweeping.clear(self._topology, namespace, limit))
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return self._drive(sweeping.clears_after(self._topology, charge, self._now, self._clock is not None))
+        return self._drive(sweeping.clears_after(self._topology, charge, self.now, self._clock is not None))
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
-        self._known.forget(keys)
+        self.refusals.forget(keys)
         self._drive(sweeping.reset(self._topology, keys))
 
     def close(self) -> None:
         """Close the connections, if no other store works with them. A later decision opens new ones."""
         self._leave()
+        self._servers.tidy()
 
     def _drive(self, flow: Flow[T]) -> T:
         exchange = self._servers.exchange

@@ -1,0 +1,159 @@
+"""``RedisLane``: a fixed list of limits on one Redis store, decided again and again: the hot path.
+
+Everything that does not depend on the keys is packed once. What the script answers is returned as the states before the
+decision: ``core.bill.settle`` on them gives the outcomes if somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from headway.core.charge import Charge
+from headway.core.key import Key
+from headway.core.limit import Limit
+from headway.core.rule import State
+from headway.errors import StoreUnavailable
+from headway.stores.base import Answer
+from headway.stores.redis.codec import form_of
+from headway.stores.redis.handshake import problem_of
+from headway.stores.redis.keys import limit_part, tag_of
+from headway.stores.redis.resp import Failed, Unreadable
+from headway.stores.redis.scripts import script
+from headway.stores.refusal_cache import Known
+
+if TYPE_CHECKING:
+    from headway.stores.redis.base import BaseRedisStore
+    from headway.stores.redis.sync import RedisStore
+
+__all__ = ["Made", "known_refusals", "trips"]
+
+Made: TypeAlias = tuple[bool, int, "Sequence[State | None] | Answer"]
+"""Whether all admitted, the store's clock in ns since 1970, and each key's state before, or the whole answer."""
+
+_MOST_NEAR: Final = 10_000
+
+
+def known_refusals(
+    store: BaseRedisStore, namespace: str, limits: Sequence[Limit]
+) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
+    """From one key and one cost above 0 per limit to a refusal that stands, or None: the store has to be asked."""
+    cache, parts = store.refusals, _parts(namespace, limits)
+    near = _Near(store)
+
+    def known(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
+        if not cache._known:
+            return None
+        made = near.get(keys, costs[0])
+        if made is not None:
+            return made
+        stored = [part + tag_of(namespace, limit.by, key) for part, limit, key in zip(parts, limits, keys, strict=True)]
+        found = cache.find(stored, limits, costs)
+        return None if found is None else near.put(keys, stored, costs[0], found)
+
+    return known
+
+
+def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made]:
+    """From one key and one cost above 0 per limit to what the store decides; raises ``StoreError``."""
+    cache, parts = store.refusals, _parts(namespace, limits)
+    near = _Near(store)
+    forms = [form_of(limit) for limit in limits]
+    count = len(limits)
+    head = b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%d\r\n" % (
+        4 + 2 * count,
+        script("advance").sha,
+        len(str(count)),
+        count,
+    )
+    size = b"$2\r\n%b\r\n" % (4 * count + 1).to_bytes(2, "little")
+    plain = [form.ones for form in forms]
+    ones = None if None in plain else size + b"".join([b"$%d\r\n%b\r\n" % (len(line), line) for line in plain if line])
+    numbers = range(count)
+    bys = [limit.by for limit in limits]
+
+    def packed(costs: Sequence[int]) -> bytes:
+        about = store.now()
+        lines = [form.line(cost, None, False, about) for form, cost in zip(forms, costs, strict=True)]
+        return size + b"".join([b"$%d\r\n%b\r\n" % (len(line), line) for line in lines])
+
+    def charges(keys: Sequence[Key], costs: Sequence[int]) -> list[Charge]:
+        return [Charge(namespace, limits[i], keys[i], costs[i]) for i in numbers]
+
+    def several(keys: Sequence[Key], costs: Sequence[int]) -> Made:
+        if cache._known:
+            made = near.get(keys, costs[0])
+            if made is not None:
+                return made
+        stored = [parts[i] + tag_of(namespace, bys[i], keys[i]) for i in numbers]
+        if cache._known:
+            found = cache.find(stored, limits, costs)
+            if found is not None:
+                return near.put(keys, stored, costs[0], found)
+        server = store.server
+        if server is None:
+            return _long(store, charges(keys, costs))
+        cost = costs[0]
+        tail = ones if ones is not None and cost == 1 and costs.count(1) == count else packed(costs)
+        sent = cache.ticks()
+        reply = server.ask(head + b"".join([b"$30\r\n%b\r\n" % key for key in stored]) + tail)
+        if reply.__class__ is not bytes:
+            if isinstance(reply, Failed) and reply.kind == "NOSCRIPT":  # nothing was done
+                return _long(store, charges(keys, costs))
+            if isinstance(reply, Failed | Unreadable):
+                raise problem_of(server.node, reply)
+            raise StoreUnavailable(f"Redis store {server.node}: answered {reply!r}")
+        fields = reply.split(b" ")
+        now = int(fields[0]) * 1000
+        states = [None if fields[i + 2] == b"-" else forms[i].load(fields[i + 2], now) for i in numbers]
+        if fields[1] == b"1":
+            if cache._known:
+                cache.forget(stored)
+            return True, now, states
+        if fields[1] == b"?":  # nothing was done
+            return _long(store, charges(keys, costs))
+        bill = charges(keys, costs)
+        found = store.learned(sent, bill, stored, states, now)
+        if found is not None:
+            near.put(keys, stored, cost, found)
+        return False, now, states
+
+    return several
+
+
+def _long(store: RedisStore, charges: Sequence[Charge]) -> Made:
+    answer = store.advance(charges)
+    return answer.allowed, answer.now, answer
+
+
+def _parts(namespace: str, limits: Sequence[Limit]) -> list[bytes]:
+    return [limit_part(namespace, limit.name, limit.algorithm.stored, limit.by) for limit in limits]
+
+
+class _Near:
+    """The refusals of one lane by its own keys: what a flood asks for again and again."""
+
+    __slots__ = ("_cache", "_known")
+
+    def __init__(self, store: BaseRedisStore) -> None:
+        self._cache = store.refusals
+        self._known: dict[Sequence[Key], tuple[int, Known, list[State | None]]] = {}
+
+    def get(self, keys: Sequence[Key], cost: int) -> Made | None:
+        found = self._known.get(keys)
+        if found is None or cost < found[0]:
+            return None
+        known = found[1]
+        ticks = self._cache.ticks()
+        if ticks >= known.until:
+            self._known.pop(keys, None)
+            return None
+        self._cache.answered += 1
+        return False, known.since + ticks, found[2]
+
+    def put(self, keys: Sequence[Key], stored: Sequence[bytes], cost: int, known: Known) -> Made:
+        states = [known.states[key] for key in stored]
+        if len(self._known) >= _MOST_NEAR:
+            self._known.clear()
+        self._known[tuple(keys)] = cost, known, states
+        return False, known.since + self._cache.ticks(), states
