@@ -1,0 +1,157 @@
+"""The refusal cache: what stands is answered here, exactly as long as it stands and as the cap says, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headway.core.bill import settle
+from headway.core.charge import Charge
+from headway.core.limit import Limit
+from headway.core.outcome import Refused
+from headway.core.quota import SECOND
+from headway.core.rule import State
+from headway.stores.base import Answer
+from headway.stores.refusal_cache import RefusalCache
+from headway.testing.clock import ManualClock
+
+TIGHT = Limit("tight", "1 per 10s", by="id")
+LOOSE = Limit("loose", "9 per 10s", by="id")
+
+
+class Told:
+    """A store that is the core, and a cache in front of it."""
+
+    def __init__(self, clock: ManualClock, cap: float) -> None:
+        self.clock = clock
+        self.states: dict[bytes, State | None] = {}
+        self.cache = RefusalCache(cap, clock)
+        self.asked = 0
+
+    def hit(self, *limits: Limit, cost: int = 1, key: str = "k") -> Answer:
+        charges = [Charge("n", limit, key, cost) for limit in limits]
+        keys = [f"{limit.name} {key}".encode() for limit in limits]
+        known = self.cache.answer(keys, charges)
+        if known is not None:
+            return known
+        self.asked += 1
+        sent = self.cache.ticks()
+        states = [self.states.get(stored) for stored in keys]
+        shadows = [limit.shadow for limit in limits]
+        rules = [limit.rule for limit in limits]
+        settled = settle(rules, states, [cost] * len(limits), self.clock.now, shadows=shadows)
+        for index, state in settled.writes:
+            self.states[keys[index]] = state
+        answer = Answer(settled.allowed, self.clock.now, settled.outcomes, (cost,) * len(limits))
+        if settled.writes:
+            self.cache.forget(keys)
+        else:
+            self.cache.learn(sent, keys, charges, answer, states)
+        return answer
+
+
+def wait(answer: Answer) -> int:
+    outcome = answer.outcomes[0]
+    assert isinstance(outcome, Refused)
+    return outcome.retry_after
+
+
+def test_a_refusal_is_answered_here_until_it_ends(clock: ManualClock) -> None:
+    """The waits count down as the store's would; at the end of the wait, and not before, the store is asked, and admits."""
+    told = Told(clock, cap=60)
+    told.hit(TIGHT)
+    assert wait(told.hit(TIGHT)) == 10 * SECOND
+    for left in range(9, 0, -1):
+        clock.advance(1)
+        assert wait(told.hit(TIGHT)) == left * SECOND
+    clock.advance(ns=SECOND - 1000)
+    assert not told.hit(TIGHT).allowed
+    assert told.asked == 2
+    clock.advance(ns=1000)
+    assert told.hit(TIGHT).allowed
+    assert told.asked == 3
+
+
+def test_the_cap_bounds_how_late_a_change_is_seen(clock: ManualClock) -> None:
+    """What somebody else resets is seen after the cap; 0 asks each time."""
+    told = Told(clock, cap=1)
+    told.hit(TIGHT)
+    told.hit(TIGHT)
+    told.states.clear()
+    clock.advance(ns=SECOND - 1)
+    assert not told.hit(TIGHT).allowed
+    clock.advance(ns=1)
+    assert told.hit(TIGHT).allowed
+    never = Told(clock, cap=0)
+    for _ in range(5):
+        never.hit(TIGHT)
+    assert never.asked == 5
+
+
+def test_only_the_same_or_a_higher_cost_is_refused_here(clock: ManualClock) -> None:
+    """A cost of 5 that was refused says nothing about a cost of 1, and all about 5, 6 and what can never pass."""
+    told = Told(clock, cap=60)
+    told.hit(LOOSE, cost=6)
+    assert not told.hit(LOOSE, cost=5).allowed
+    asked = told.asked
+    assert [told.hit(LOOSE, cost=cost).allowed for cost in (5, 6, 10**20)] == [False] * 3
+    assert told.asked == asked
+    assert told.hit(LOOSE, cost=1).allowed
+    assert wait(told.hit(LOOSE, cost=5)) > 0
+    assert told.asked == asked + 2
+
+
+def test_other_limits_are_shown_as_they_stood(clock: ManualClock) -> None:
+    """A remembered refusal lists every limit, the refusing one with its wait, the others uncharged."""
+    told = Told(clock, cap=60)
+    told.hit(TIGHT, LOOSE)
+    first = told.hit(TIGHT, LOOSE)
+    assert told.hit(TIGHT, LOOSE) == first
+    assert [type(outcome).__name__ for outcome in first.outcomes] == ["Refused", "Admitted"]
+    assert first.outcomes[1].remaining == 8
+    assert not told.hit(LOOSE, TIGHT).allowed
+    assert told.asked == 2
+    assert told.hit(LOOSE).allowed
+
+
+def test_what_is_charged_given_back_or_reset_here_is_asked_again(clock: ManualClock) -> None:
+    """Any key of a remembered bill that changes through this store ends what is remembered of it."""
+    told = Told(clock, cap=60)
+    told.hit(TIGHT, LOOSE)
+    told.hit(TIGHT, LOOSE)
+    told.hit(LOOSE)
+    assert told.hit(TIGHT, LOOSE).outcomes[1].remaining == 7
+    told.cache.forget([b"tight k"])
+    assert len(told.cache) == 0
+
+
+def test_a_changed_limit_is_asked_again(clock: ManualClock) -> None:
+    """A refusal by a quota that was raised meanwhile stands for nothing."""
+    told = Told(clock, cap=60)
+    told.hit(TIGHT)
+    told.hit(TIGHT)
+    assert told.hit(Limit("tight", "10 per 10s burst 100", by="id")).allowed
+
+
+def test_memory_is_bounded(clock: ManualClock) -> None:
+    """Twenty thousand refused keys are not all remembered, and forgetting them leaves nothing."""
+    told = Told(clock, cap=60)
+    for number in range(10_100):
+        for _ in range(2):
+            told.hit(TIGHT, key=f"{number}")
+    assert len(told.cache) == 10_000
+    told.cache.clear()
+    assert (len(told.cache), len(told.cache._involving)) == (0, 0)
+
+
+def test_what_may_end_at_any_time_is_not_remembered(clock: ManualClock) -> None:
+    """A lease may be given back; a shadow limit refuses nobody."""
+    held = Limit("held", "1 at once for 10s", by="id")
+    told = Told(clock, cap=60)
+    told.hit(held)
+    for _ in range(3):
+        assert not told.hit(held).allowed
+    assert told.asked == 4
+    shadow = Limit("shadow", "1 per 10s", by="id", shadow=True)
+    asked: Sequence[bool] = [told.hit(shadow).allowed for _ in range(3)]
+    assert asked == [True] * 3
+    assert told.asked == 7
