@@ -155,6 +155,23 @@ def test_a_call_that_was_not_sent_is_given_back(clock: ManualClock, store: Memor
     assert at(clock) == 0
 
 
+def test_a_day_s_budget_is_settled_too(clock: ManualClock, store: MemoryStore) -> None:
+    """In a calendar window a cancelled call is given back, another cost is settled, and an answer after midnight counts for both days."""
+    pace = Pace("9/day in UTC", store=store)
+    name = "pace:9/day-in-utc"
+    pace.acquire(cost=4).cancel()
+    assert pace.left() == {name: 9}
+    pace.acquire(cost=4).complete(cost=1)
+    assert pace.left() == {name: 8}
+    pace.acquire().complete()
+    assert pace.left() == {name: 7}
+    late = pace.acquire(cost=2)
+    clock.advance(16 * 3600 + 1)
+    assert pace.left() == {name: 9}
+    late.complete()
+    assert pace.left() == {name: 7}
+
+
 def test_a_pause_is_for_everybody_and_ends_one_by_one(clock: ManualClock, any_store: MemoryStore) -> None:
     """What one is refused all wait for; then they go at the quota's pace, not in a herd."""
     one, other = Pace("5/s", store=any_store), Pace("5/s", store=any_store)
@@ -294,11 +311,12 @@ def test_numbers_of_other_limits_are_not_mine(clock: ManualClock, store: MemoryS
     pace = Pace("10/min", store=store)
     for fields in (
         {"ratelimit": '"daily";r=1;t=9', "ratelimit-policy": '"daily";q=5000;w=86400'},
+        {"ratelimit": '"other";r=1;t=9', "ratelimit-policy": '"other";q=5000;w=60'},
         {"x-ratelimit-limit": "10", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "30", "age": "5"},
     ):
         with pace.slot() as slot:
             slot.complete(answered(**fields))
-    assert sends(pace, clock, 8) == [0] * 8
+    assert sends(pace, clock, 7) == [0] * 7
 
 
 def test_tokens_and_requests_are_told_apart(clock: ManualClock, store: MemoryStore) -> None:
