@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -154,3 +155,17 @@ def test_one_at_a_time_survives_a_killed_holder(shared: str) -> None:
         assert run(*quota, "--quiet", "--deadline", "100ms", "--", sys.executable, "-c", "") == 75
         os.killpg(holder.pid, signal.SIGKILL)
         assert run(*quota, "--quiet", "--deadline", "20 s", "--", sys.executable, "-c", "") == 0
+
+
+def test_what_is_given_back_in_time_is_waited_for(shared: str) -> None:
+    """A lease that might last an hour ends after a moment: a deadline of seconds is enough."""
+    quota = "1 at once for 1 hour"
+    with Pace(quota, store=f"sqlite:///{shared.replace('%', '%25')}", name="run") as pace:
+        slot = pace.acquire()
+        ended = threading.Timer(0.3, slot.complete)
+        ended.start()
+        assert (
+            run("--quota", quota, "--shared", shared, "--quiet", "--deadline", "30 s", "--", sys.executable, "-c", "")
+            == 0
+        )
+        ended.join()
