@@ -143,6 +143,7 @@ def wait(
                 if not left():
                     return (yield from _out_of_time(current(plan), keys, costs, at, now, held, lines, ticket))
                 yield Turn(ticket, min(left(), patience))
+                ticket.calm()  # who was first may not be any more; a wake that comes now finds it first
                 patience = _PATIENCE_NS
             ticket.calm()
             decision = yield from decide(current(plan), keys, costs, now, held=held)
