@@ -58,7 +58,8 @@ def test_a_calendar_quota_has_no_interval() -> None:
     found = explained("11/day in America/Los_Angeles")
     assert (found["emission_interval_s"], found["tolerance_s"], found["burst"]) == (None, None, 11)
     assert found["recovery_s"] == 86_400
-    assert found["most_in"] == {"1s": 22, "1m": 22, "1h": 22, "1d": 22}
+    assert found["most_in"] == {"1s": 22, "1m": 22, "1h": 22, "1d": 33}  # a day of 23 hours fits into a day
+    assert explained("11/day in UTC")["most_in"]["1d"] == 22
 
 
 def test_units_held_at_once_have_no_pace() -> None:
