@@ -19,6 +19,7 @@ _ACCEPTED = (
     "redis://host:port/db (rediss:// with TLS), unix:///path/to/socket, redis+sentinel://host1,host2/service/db or "
     "redis+cluster://host1,host2"
 )
+_POSTGRES = ("postgresql:", "postgres:")
 _REDIS = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
 
 
@@ -41,6 +42,12 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
         from headway.stores.redis.sync import RedisStore  # only its users pay
 
         return RedisStore(url)
+    if url.startswith(_POSTGRES):
+        try:
+            from headway.stores.postgres.sync import PostgresStore  # only its users pay
+        except ImportError as error:
+            raise ConfigError(_missing("postgres", url)) from error
+        return PostgresStore(url)
     from urllib.parse import unquote, urlsplit  # slow to import; a memory store does without
 
     try:
@@ -56,12 +63,6 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
             return MemoryStore()
         case "sqlite":
             return _open_sqlite(url, parts.netloc, unquote(parts.path), base)
-        case "postgresql" | "postgres":
-            try:
-                from headway.stores.postgres.sync import PostgresStore
-            except ImportError as error:
-                raise ConfigError(_missing("postgres", url)) from error
-            return PostgresStore(url)
         case _:
             raise ConfigError(f"store URL {url!r} names no store known here; expected {_ACCEPTED}")
 
@@ -73,7 +74,7 @@ def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = Non
         ConfigError: a URL that names no store, with what is accepted.
         StoreUnusable: a store that cannot serve.
     """
-    if isinstance(store, str) and store.split(":", 1)[0] in ("postgresql", "postgres"):
+    if isinstance(store, str) and store.startswith(_POSTGRES):
         try:
             from headway.stores.postgres.aio import AsyncPostgresStore
         except ImportError as error:

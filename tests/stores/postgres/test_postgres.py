@@ -150,6 +150,19 @@ def test_no_isolation_level_admits_more(level: str, url: str) -> None:
     assert level != "READ COMMITTED" or sum(admitted) == 5
 
 
+def test_a_url_names_it(url: str) -> None:
+    """``Limiter(store="postgresql://…?deadline=…")`` is all that is needed, with and without ``await``."""
+    limits = (Limit("a", "2/hour"),)
+    with Limiter(*limits, store=url) as limiter:
+        assert limiter.hit().remaining == 1
+
+    async def main() -> int | None:
+        async with AsyncLimiter(*limits, store=url) as limiter:
+            return (await limiter.hit()).remaining
+
+    assert asyncio.run(main()) == 0
+
+
 def test_everybody_may_be_first(url: str) -> None:
     """Many first users at once put one schema in place."""
     results: list[object] = []
