@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.contrib.testing.worker import start_worker
+from celery.signals import before_task_publish
 
 from headway import AsyncLimiter, ConfigError, Limit, Limiter, LimitError, MemoryStore, RateLimited
 from headway.adapters.celery_tasks import come_back, limit
@@ -71,11 +72,7 @@ class Sent:
     """What was sent to the broker, instead of waiting for it: the real worker's Retry, seen from outside."""
 
     def __init__(self, app: Celery) -> None:
-        self.etas: list[Any] = []
         self.headers: list[dict[str, Any]] = []
-        from celery.signals import before_task_publish
-
-        self._signal = before_task_publish
         before_task_publish.connect(self._seen, weak=False)
 
     def _seen(self, headers: Any = None, **_: Any) -> None:
@@ -85,7 +82,7 @@ class Sent:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._signal.disconnect(self._seen)
+        before_task_publish.disconnect(self._seen)
 
     def countdowns(self) -> list[float]:
         """Seconds from now until each message that has a time."""

@@ -119,11 +119,16 @@ def running(service: Service, server: str, *limits: Limit, store: Any = None, **
         await served.start()
         return served, port
 
+    async def stop() -> None:
+        await served.stop(0)
+        ending = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait([asyncio.ensure_future(asyncio.gather(*ending, return_exceptions=True))], timeout=5)
+
     served, port = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
     try:
         yield f"127.0.0.1:{port}"
     finally:
-        asyncio.run_coroutine_threadsafe(served.stop(0), loop).result(10)
+        asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
