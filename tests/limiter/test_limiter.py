@@ -29,6 +29,7 @@ from headway.errors import (
     LimitError,
     UnknownName,
 )
+from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
 from headway.stores.memory import MemoryStore
@@ -460,3 +461,16 @@ def test_a_decision_knows_its_type() -> None:
     """``Decision`` is what hit and peek return."""
     assert type(Limiter(EVERYONE).hit()) is type(Limiter(EVERYONE).peek()) is Decision
     assert Limiter(EVERYONE).hit().decided_at - datetime.now(UTC) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("store", ["memory://", "sqlite:///limits.db"])
+def test_a_pickled_limiter_works_on(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy counts in the same file, and in a memory of its own; also the asynchronous one, and deep copies."""
+    monkeypatch.chdir(tmp_path)
+    limiter = Limiter(Limit("a", "2/hour", by="k"), Limit("b", "9/hour"), store=store)
+    assert limiter.hit(k="x").remaining == 1
+    for copied in (pickle.loads(pickle.dumps(limiter)), copy.deepcopy(limiter)):
+        assert copied.peek(k="x").remaining == (0 if "sqlite" in store else 1)
+        copied.close()
+    assert pickle.loads(pickle.dumps(AsyncLimiter(Limit("a", "2/hour"), store=store))).limits == (Limit("a", "2/hour"),)
+    limiter.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
-from headway.errors import RateLimited, StoreError, StoreFull
+from headway.errors import RateLimited, StoreError
 from headway.limiter.arguments import merged
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
@@ -86,8 +86,6 @@ class AsyncLimiter(BaseLimiter):
                     made = self._quick(named, cost)
                     if made is not None:
                         return Decision(self.plan, made)
-            except StoreFull:
-                pass  # the long way decides what that means
             except StoreError as error:
                 plan, costs = self.plan, self.plan.costs(cost)
                 bill = plan.charges(plan.keys(named), costs)
@@ -213,6 +211,9 @@ class AsyncLimiter(BaseLimiter):
         """Close the store, if this limiter opened it."""
         if self._owned:
             await self.store.close()
+
+    aclose = close
+    """For ``contextlib.aclosing``."""
 
     async def __aenter__(self) -> Self:
         return self

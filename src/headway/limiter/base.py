@@ -97,6 +97,12 @@ class BaseLimiter:
         for tell in on_creation:
             tell(self)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A pickled copy works on what its store's copy works on: the same file or server, a memory of its own."""
+        store = self.store.store if isinstance(self.store, ImmediateStore) else self.store
+        facts = (self._parts, store, self._namespace, self._secret_key, self._exempt, self._owned)
+        return (_rebuilt, (type(self), *facts))
+
     @property
     def limits(self) -> tuple[Limit, ...]:
         """The limits, in order; of one that depends on the request, the first it may choose."""
@@ -323,6 +329,20 @@ class BaseLimiter:
     @staticmethod
     def _exempted() -> Decision:
         return Decision.of(Verdict((), (), True, time.time_ns()))
+
+
+def _rebuilt(
+    kind: Callable[..., BaseLimiter],
+    parts: Sequence[Limit | Choice],
+    store: Store | AsyncStore,
+    namespace: str,
+    secret_key: bytes | None,
+    exempt: Exempt | None,
+    owned: bool,
+) -> BaseLimiter:
+    limiter = kind(*parts, store=store, namespace=namespace, secret_key=secret_key, exempt=exempt)
+    limiter._owned = owned
+    return limiter
 
 
 def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...] | None] | None:

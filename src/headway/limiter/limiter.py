@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
-from headway.errors import RateLimited, StoreError, StoreFull
+from headway.errors import RateLimited, StoreError
 from headway.limiter.arguments import merged, settled_answer
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
@@ -104,8 +104,6 @@ class Limiter(BaseLimiter):
                     made = self._quick(named, cost)
                     if made is not None:
                         return Decision(self.plan, made)
-            except StoreFull:
-                pass  # the long way decides what that means
             except StoreError as error:
                 plan, costs = self.plan, self.plan.costs(cost)
                 bill = plan.charges(plan.keys(named), costs)
@@ -352,6 +350,8 @@ class Limiter(BaseLimiter):
         try:
             if charges is None:
                 allowed, now, states = lane.advance(keys, costs, commit)  # type: ignore[union-attr]  # else charges
+            elif self._advance_states is not None:
+                allowed, now, states = self._advance_states(charges, commit=commit)
             else:
                 states = self.store.advance(charges, commit=commit)
                 allowed, now, _, costs = states
