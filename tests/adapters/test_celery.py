@@ -270,7 +270,7 @@ def test_the_limit_holds_over_all_workers(tmp_path: Path) -> None:
     (tmp_path / "worker.py").write_text(WORKER)
     send = "import worker\nfor n in range(8): worker.note.delay(n)\n"
     with redis_server("redis-6.2") as broker, ExitStack() as workers:
-        told = [broker.url, str(tmp_path)]
+        told = [f"redis://127.0.0.1:{broker.port}", str(tmp_path)]
         for _ in range(2):
             command = [sys.executable, "worker.py", *told]
             worker = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
