@@ -13,9 +13,10 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,72 @@ def redis_server(kind: str, *options: str, port: int | None = None) -> Iterator[
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class Proxy:
+    """Stands between a test and a server on ``port``, and spoils what passes.
+
+    Attributes:
+        port: where it listens.
+        mode: "pass"; "drop" (takes everything, answers nothing); "drip" (answers a byte at a time, each after 20 ms);
+            "cut" (closes after half of an answer); "delay" (answers after 300 ms).
+        accepted: how many connections there were.
+    """
+
+    def __init__(self, target: int) -> None:
+        self.target = target
+        self.mode = "pass"
+        self.accepted = 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._open: list[socket.socket] = []
+        self._threads = [threading.Thread(target=self._accept, daemon=True)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        for one in [self._listener, *self._open]:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                self.accepted += 1
+                far = socket.create_connection(("127.0.0.1", self.target))
+                self._open += [near, far]
+                for pair, back in (((near, far), False), ((far, near), True)):
+                    thread = threading.Thread(target=self._carry, args=(*pair, back), daemon=True)
+                    self._threads.append(thread)
+                    thread.start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket, back: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if self.mode == "drop":
+                    continue
+                if back and self.mode == "cut":
+                    sink.sendall(data[: len(data) // 2])
+                    break
+                if back and self.mode == "delay":
+                    threading.Event().wait(0.3)
+                for part in [bytes([byte]) for byte in data] if back and self.mode == "drip" else [data]:
+                    if self.mode == "drip":
+                        threading.Event().wait(0.02)
+                    sink.sendall(part)
+        for one in (source, sink):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+@contextmanager
+def proxy(target: int) -> Iterator[Proxy]:
+    """A proxy before the server on that port."""
+    made = Proxy(target)
+    try:
+        yield made
+    finally:
+        made.close()

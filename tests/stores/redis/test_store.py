@@ -372,9 +372,7 @@ def test_a_reservation_outlives_its_units(redis: Server) -> None:
 
 def test_a_changed_quota_visits_every_key(redis: Server) -> None:
     """``proportional`` keeps the share in use of each of a thousand keys, ``reset`` forgets them, others are untouched."""
-    limiter = Limiter(
-        Limit("l", "10 per 600s", by="id"), Limit("m", "10 per 600s", by="id"), store=redis.url
-    )
+    limiter = Limiter(Limit("l", "10 per 600s", by="id"), Limit("m", "10 per 600s", by="id"), store=redis.url)
     for number in range(700):
         limiter.hit(id=f"k{number}", cost=5)
     limiter.change_quota("l", "1000 per 600s", keep="proportional")

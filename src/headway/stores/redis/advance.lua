@@ -1,7 +1,7 @@
 -- The translation of core.bill.settle (and grant): decides bills one after the other, each all or nothing.
--- KEYS: one per charge. ARGV[1]: two bytes per bill, low one first: 4 * its charges, + 2 if a cost may be lowered, + 1 unless
--- it is a peek. ARGV[2…]: a line per charge, see codec.py. One more ARGV, in tests only: the time instead of the server's.
--- Returns "now", then per bill "1" (admitted), "0" or "?" (the calendar's boundaries do not reach) and each state before.
+-- KEYS: one per charge. ARGV[1]: a double, the instant (us) after which nobody waits for an answer, or 0; then two bytes per
+-- bill, low one first: 4 * its charges, + 2 if a cost may be lowered, + 1 unless it is a peek. ARGV[2…]: a line per charge, see codec.py. One more ARGV, in tests only: the time instead of the server's.
+-- Returns "late now" if it is too late, else "now", then per bill "1" (admitted), "0" or "?" (the calendar's boundaries do not reach) and each state before.
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
 local call, unpack, byte = redis.call, struct.unpack, string.byte
 local given = tonumber(ARGV[#KEYS + 2])
@@ -9,6 +9,11 @@ local now = given
 if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
+end
+
+local awaited = unpack('<d', ARGV[1])
+if awaited > 0 and now > awaited then -- it lay in a queue until nobody waited any more: charge nobody
+  return string.format('late %.0f', now)
 end
 
 local function keep(key, value, us) -- `us`: when it may be forgotten
@@ -249,7 +254,7 @@ end
 
 local reply = {string.format('%.0f', now)}
 local last = 0
-for at = 1, #ARGV[1], 2 do
+for at = 9, #ARGV[1], 2 do
   local low, high = byte(ARGV[1], at, at + 1)
   local commit, flexible = low % 2 == 1, low % 4 >= 2
   local first = last + 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 import warnings
 import weakref
 from collections.abc import Sequence
@@ -24,7 +23,6 @@ from headway.stores.redis.keys import stored_key
 from headway.stores.redis.lane import Made
 from headway.stores.redis.line import Line
 from headway.stores.redis.settings import Node
-from headway.stores.redis.topology import Topology
 
 __all__ = ["AsyncRedisStore"]
 
@@ -80,24 +78,24 @@ class AsyncRedisStore(BaseRedisStore):
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``RedisStore.requota``."""
         self.refusals.clear()
-        topology, given = self._topology, self._clock is not None
+        topology, given = self.topology, self._clock is not None
         return await self._line().drive(sweeping.requota(topology, namespace, old, new, self.now, given))
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``RedisStore.clear``."""
         self.refusals.clear()
-        return await self._line().drive(sweeping.clear(self._topology, namespace, limit))
+        return await self._line().drive(sweeping.clear(self.topology, namespace, limit))
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
         given = self._clock is not None
-        return await self._line().drive(sweeping.clears_after(self._topology, charge, self.now, given))
+        return await self._line().drive(sweeping.clears_after(self.topology, charge, self.now, given))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
         self.refusals.forget(keys)
-        await self._line().drive(sweeping.reset(self._topology, keys))
+        await self._line().drive(sweeping.reset(self.topology, keys))
 
     async def close(self) -> None:
         """Let this loop's calls under way end and close its connections; those of loops that have ended too."""
@@ -116,7 +114,7 @@ class AsyncRedisStore(BaseRedisStore):
                 self._breakers.clear()
             _drop_ended(self._lines)
             servers = AsyncServers(self.settings, self.deadline, self._breakers)
-            topology = Topology(self.settings, time.monotonic) if self._lines else self._topology
+            topology = self.new_topology() if self._lines else self.topology
             line = self._lines[loop] = Line(topology, servers, self.now, self._clock is not None)
         return line
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.redis.aio_wire import AsyncWire
-from headway.stores.redis.handshake import LOOK, judge, warn_of_eviction
+from headway.stores.redis.handshake import LOOK, judge, reason_of, warn_of_eviction
 from headway.stores.redis.resp import Reply
 from headway.stores.redis.settings import Node, Settings
 from headway.stores.redis.topology import Heard, Send
@@ -42,8 +42,7 @@ class AsyncServer:
                 wire = await self._connected(until)
             replies = await wire.trip(data, count, until)
         except OSError as error:
-            what = f"no answer within {self.deadline:g} s" if isinstance(error, TimeoutError) else str(error)
-            problem = StoreUnavailable(f"Redis store {self.node}: {what}")
+            problem = StoreUnavailable(f"Redis store {self.node}: {reason_of(error, self.deadline)}")
             self.breaker.failed(problem)
             raise problem from error
         except StoreError as error:

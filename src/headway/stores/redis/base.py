@@ -56,7 +56,7 @@ class BaseRedisStore:
         self.share = _share(chosen.get("share", 1))
         self._clock = clock
         self.now: Clock = time.time_ns if clock is None else clock
-        self._topology = Topology(self.settings, time.monotonic)
+        self.topology = self.new_topology()
         ticks = None if clock is None else (lambda: clock() // 1_000 * 1_000)
         self.refusals = RefusalCache(self.refusal_cache, ticks)
 
@@ -67,6 +67,10 @@ class BaseRedisStore:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.settings}>"
+
+    def new_topology(self) -> Topology:
+        """Knows nothing yet but the settings."""
+        return Topology(self.settings, time.monotonic, self.deadline if self._clock is None else None)
 
     def short(self, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
         """A limiter's short way: from one key and one cost above 0 per limit to a decision, or None: take the long one.

@@ -7,10 +7,9 @@ from typing import Final, NamedTuple
 
 from headway.core.charge import Charge
 from headway.core.rule import State
-from headway.errors import StoreError, StoreUnavailable
+from headway.errors import StoreError
 from headway.stores.base import Answer, settled_bill
 from headway.stores.redis.codec import form_of
-from headway.stores.redis.resp import Reply
 
 __all__ = ["MOST_BILLS", "MOST_CHARGES", "Bill", "Decided", "Now", "Part", "decided", "packed", "read"]
 
@@ -140,12 +139,11 @@ def packed(parts: Sequence[Part], about: int, given: int | None) -> tuple[list[b
     return keys, args
 
 
-def read(parts: Sequence[Part], reply: Reply | StoreError) -> None:
+def read(parts: Sequence[Part], reply: bytes | StoreError) -> None:
     """Fill in what a reply of advance.lua says about the parts that were sent."""
-    if isinstance(reply, StoreError) or not isinstance(reply, bytes):
-        error = reply if isinstance(reply, StoreError) else StoreUnavailable(f"Redis store: answered {reply!r}")
+    if isinstance(reply, StoreError):
         for part in parts:
-            part.error, part.undecided = error, False
+            part.error, part.undecided = reply, False
         return
     fields = reply.split(b" ")
     now = int(fields[0]) * 1000

@@ -15,7 +15,7 @@ from headway.stores.redis.scripts import Script
 from headway.stores.redis.settings import Node
 from headway.stores.redis.topology import Flow, Heard, Send, Topology
 
-__all__ = ["answer_of", "ask", "run", "run_on", "together"]
+__all__ = ["answer_of", "ask", "run", "run_untimed", "together"]
 
 _Result = TypeVar("_Result")
 
@@ -25,20 +25,43 @@ _ASKING: Final = command(b"ASKING")
 
 def run(
     topology: Topology, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]
-) -> Flow[Reply]:
-    """Run a script where its keys are.
+) -> Flow[bytes]:
+    """Run ``advance`` or ``change`` where the keys are; before the first argument goes until when the answer is awaited.
 
     Raises:
         StoreError: it did not run, or nobody knows whether it did.
     """
     node = yield from topology.where(slot)
-    return (yield from run_on(topology, node, slot, script, keys, args))
+    reply: Reply = None
+    for _ in range(2):
+        sent = topology.ticks()
+        timed = (topology.awaited(node) + args[0], *args[1:])
+        node, reply = yield from _run_on(topology, node, slot, script, keys, timed)
+        if not isinstance(reply, bytes):
+            break
+        late, _, rest = reply.partition(b" ")
+        topology.heard(node, sent, int(rest if late == b"late" else late), late=late == b"late")
+        if late != b"late":
+            return reply
+    raise StoreUnavailable(f"Redis store {node}: answered {reply!r}, its clock moves too fast for a deadline")
 
 
-def run_on(
-    topology: Topology, node: Node, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]
+def run_untimed(
+    topology: Topology, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]
 ) -> Flow[Reply]:
-    """``run``, beginning with a server that is known to have been the right one."""
+    """Run another script where its keys are.
+
+    Raises:
+        StoreError: as ``run``.
+    """
+    node = yield from topology.where(slot)
+    return (yield from _run_on(topology, node, slot, script, keys, args))[1]
+
+
+def _run_on(
+    topology: Topology, node: Node, slot: int | None, script: Script, keys: Sequence[bytes], args: Sequence[bytes]
+) -> Flow[tuple[Node, Reply]]:
+    """Begin with a server that should be the right one; the one that answered, and its reply."""
     rest = (b"%d" % len(keys), *keys, *args)
     data = command(b"EVALSHA", script.sha, *rest)
     prefix = b""
@@ -54,7 +77,7 @@ def run_on(
         if hop is None:
             break
         node, prefix = hop
-    return answer_of(topology, node, heard)
+    return node, answer_of(topology, node, heard)
 
 
 def ask(topology: Topology, slot: int | None, *parts: bytes) -> Flow[Reply]:

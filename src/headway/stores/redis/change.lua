@@ -1,6 +1,6 @@
 -- The translation of core.change.Change.applied: groups of changes one after the other, each group in one step.
--- KEYS: one per change. ARGV[1]: two bytes per group, low one first: its changes. ARGV[2…]: a line per change, see codec.py.
--- One more ARGV, in tests only: the time instead of the server's. Returns "now", then per group a digit per change (1: in
+-- KEYS: one per change. ARGV[1]: a double as in advance.lua; then two bytes per group, low one first: its changes. ARGV[2…]: a line per change, see codec.py.
+-- One more ARGV, in tests only: the time instead of the server's. Returns "late now" or "now", then per group a digit per change (1: in
 -- time), or "?" (the calendar's boundaries do not reach; nothing of the group was done).
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
 local call, unpack, byte = redis.call, struct.unpack, string.byte
@@ -11,6 +11,11 @@ if not now then
   now = time[1] * 1000000 + time[2]
 end
 --@include shared.lua
+
+local awaited = unpack('<d', ARGV[1])
+if awaited > 0 and now > awaited then
+  return format('late %.0f', now)
+end
 
 local function keep(key, value, us)
   if not value or us <= now then
@@ -364,7 +369,7 @@ end
 
 local reply = {format('%.0f', now)}
 local last = 0
-for at = 1, #ARGV[1], 2 do
+for at = 9, #ARGV[1], 2 do
   local low, high = byte(ARGV[1], at, at + 1)
   local first = last + 1
   last = last + low + high * 256

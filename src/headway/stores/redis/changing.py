@@ -48,9 +48,8 @@ def change(
         stood = 0
         again: dict[tuple[int, int | None], list[int]] = {}
         for some, reply in zip(places, (yield from together(calls)), strict=True):
-            if not isinstance(reply, bytes):
-                error = reply if isinstance(reply, StoreError) else StoreUnavailable(f"Redis store: answered {reply!r}")
-                errors.update((index, error) for index, _ in some)
+            if isinstance(reply, StoreError):
+                errors.update((index, reply) for index, _ in some)
                 continue
             fields = reply.split(b" ")
             stood = max(stood, int(fields[0]) * 1000)

@@ -22,7 +22,6 @@ from headway.stores.redis.bills import MOST_BILLS, MOST_CHARGES, Bill, Decided, 
 from headway.stores.redis.calls import run, together
 from headway.stores.redis.changing import change
 from headway.stores.redis.keys import slot_of, stored_key
-from headway.stores.redis.resp import Reply
 from headway.stores.redis.scripts import script
 from headway.stores.redis.topology import Flow, Topology
 
@@ -103,7 +102,7 @@ def _decide_parts(topology: Topology, parts: Sequence[Part], now: Now, clock: bo
             part.error = StoreUnavailable("Redis store: its clock moves by more than a window at a time")
 
 
-def _alone(call: Flow[Reply]) -> Flow[list[Reply | StoreError]]:
+def _alone(call: Flow[bytes]) -> Flow[list[bytes | StoreError]]:
     try:
         return [(yield from call)]
     except StoreError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Sequence
 from typing import Final
@@ -11,7 +12,7 @@ from headway.stores.breaker import Breaker
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
 from headway.stores.redis.settings import Settings, Tls
 
-__all__ = ["LOOK", "context_of", "greeting", "judge", "problem_of", "warn_of_eviction"]
+__all__ = ["LOOK", "context_of", "greeting", "judge", "problem_of", "reason_of", "warn_of_eviction"]
 
 _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 """Errors that no waiting mends: somebody has to change a setting."""
@@ -51,6 +52,13 @@ def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
     return StoreUnavailable(f"Redis store {where}: {text}")
 
 
+def reason_of(error: OSError, deadline: float) -> str:
+    """Why there was no answer, in the words of the system."""
+    if isinstance(error, TimeoutError):
+        return f"no answer within {deadline:g} s"
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or type(error).__name__
+
+
 def judge(breaker: Breaker, node: object, heard: Sequence[object]) -> None:
     """Tell a breaker what became of a trip: a server that answers, but cannot serve now, is as good as away."""
     for reply in heard:
@@ -65,7 +73,13 @@ LOOK: Final = command(b"INFO", b"memory")
 
 
 def warn_of_eviction(node: object, heard: Reply) -> None:
-    """Log one warning if the server may throw away keys that still owe; what it does not tell is not asked again."""
+    """Log one warning if the server may throw away keys that still owe; what it does not tell is not asked again.
+
+    Raises:
+        StoreUnusable: it does not speak the protocol.
+    """
+    if isinstance(heard, Unreadable):
+        raise problem_of(node, heard)
     if not isinstance(heard, bytes):
         return
     told = dict(line.split(":", 1) for line in heard.decode("utf-8", "replace").splitlines() if ":" in line)

@@ -66,7 +66,8 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
         len(str(count)),
         count,
     )
-    size = b"$2\r\n%b\r\n" % (4 * count + 1).to_bytes(2, "little")
+    size = (4 * count + 1).to_bytes(2, "little") + b"\r\n"
+    topology = store.topology
     plain = [form.ones for form in forms]
     ones = None if None in plain else size + b"".join([b"$%d\r\n%b\r\n" % (len(line), line) for line in plain if line])
     numbers = range(count)
@@ -95,8 +96,9 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
             return _long(store, charges(keys, costs))
         cost = costs[0]
         tail = ones if ones is not None and cost == 1 and costs.count(1) == count else packed(costs)
-        sent = cache.ticks()
-        reply = server.ask(head + b"".join([b"$30\r\n%b\r\n" % key for key in stored]) + tail)
+        sent, sent_s = cache.ticks(), topology.ticks()
+        named = b"".join([b"$30\r\n%b\r\n" % key for key in stored])
+        reply = server.ask(head + named + b"$10\r\n" + topology.awaited(server.node) + tail)
         if reply.__class__ is not bytes:
             if isinstance(reply, Failed) and reply.kind == "NOSCRIPT":  # nothing was done
                 return _long(store, charges(keys, costs))
@@ -104,6 +106,10 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
                 raise problem_of(server.node, reply)
             raise StoreUnavailable(f"Redis store {server.node}: answered {reply!r}")
         fields = reply.split(b" ")
+        if fields[0] == b"late":  # nothing was done
+            topology.heard(server.node, sent_s, int(fields[1]), late=True)
+            return _long(store, charges(keys, costs))
+        topology.heard(server.node, sent_s, int(fields[0]))
         now = int(fields[0]) * 1000
         states = [None if fields[i + 2] == b"-" else forms[i].load(fields[i + 2], now) for i in numbers]
         if fields[1] == b"1":
@@ -140,13 +146,13 @@ class _Near:
         self._known: dict[Sequence[Key], tuple[int, Known, list[State | None]]] = {}
 
     def get(self, keys: Sequence[Key], cost: int) -> Made | None:
-        found = self._known.get(keys)
+        found = self._known.get(keys if keys.__class__ is tuple else tuple(keys))
         if found is None or cost < found[0]:
             return None
         known = found[1]
         ticks = self._cache.ticks()
         if ticks >= known.until:
-            self._known.pop(keys, None)
+            self._known.pop(tuple(keys), None)
             return None
         self._cache.answered += 1
         return False, known.since + ticks, found[2]

@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
-from headway.stores.redis.handshake import LOOK, judge, warn_of_eviction
+from headway.stores.redis.handshake import LOOK, judge, reason_of, warn_of_eviction
 from headway.stores.redis.resp import Reply, Unreadable
 from headway.stores.redis.settings import Node, Settings
 from headway.stores.redis.topology import Heard, Send
@@ -93,8 +93,7 @@ class Server:
         """Close the connection; what to tell the caller."""
         if wire is not None:
             wire.close()
-        what = f"no answer within {self.deadline:g} s" if isinstance(error, TimeoutError) else str(error)
-        problem = StoreUnavailable(f"Redis store {self.node}: {what}")
+        problem = StoreUnavailable(f"Redis store {self.node}: {reason_of(error, self.deadline)}")
         self.breaker.failed(problem)
         return problem
 
@@ -112,7 +111,11 @@ class Server:
         wire = Wire(self.settings, self.node, until)
         if not self._looked:
             self._looked = True
-            warn_of_eviction(self.node, wire.trip(LOOK, 1, until)[0])
+            try:
+                warn_of_eviction(self.node, wire.trip(LOOK, 1, until)[0])
+            except BaseException:
+                wire.close()
+                raise
         return wire
 
     def close(self) -> None:

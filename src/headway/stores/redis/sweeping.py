@@ -11,7 +11,7 @@ from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.redis.bills import Bill, Now
-from headway.stores.redis.calls import answer_of, ask, run, together
+from headway.stores.redis.calls import answer_of, ask, run_untimed, together
 from headway.stores.redis.codec import form_of
 from headway.stores.redis.deciding import decide
 from headway.stores.redis.keys import limit_pattern, slot_of
@@ -96,7 +96,7 @@ def _requota_one(topology: Topology, key: bytes, old: Limit, new: Limit, now: No
         ms = -(-expires // 1_000_000)
         if clock:
             ms = -max(1, -(-(expires - at) // 1_000_000)) - 3_600_000
-        done = yield from run(topology, slot, script("exchange"), [key], [text, value, b"%d" % ms])
+        done = yield from run_untimed(topology, slot, script("exchange"), [key], [text, value, b"%d" % ms])
         if done == 1:
             return True
     raise StoreUnavailable(f"Redis store: a key changes too often to be given its new quota ({_TRIES} tries)")

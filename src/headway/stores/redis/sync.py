@@ -75,7 +75,7 @@ class RedisStore(BaseRedisStore):
         if known is not None:
             return known
         sent = self.refusals.ticks()
-        flow = decide(self._topology, (Bill(charges, commit),), self.now, self._clock is not None)
+        flow = decide(self.topology, (Bill(charges, commit),), self.now, self._clock is not None)
         (decided,) = self._drive(flow)
         if isinstance(decided, StoreError):
             raise decided
@@ -86,7 +86,7 @@ class RedisStore(BaseRedisStore):
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
         self.refusals.forget([stored_key(change.charge) for change in changes])
-        (result,) = self._drive(change(self._topology, [changes], self.now, self._clock is not None))
+        (result,) = self._drive(change(self.topology, [changes], self.now, self._clock is not None))
         if isinstance(result, StoreError):
             raise result
         return result
@@ -94,23 +94,23 @@ class RedisStore(BaseRedisStore):
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
         self.refusals.clear()
-        flow = sweeping.requota(self._topology, namespace, old, new, self.now, self._clock is not None)
+        flow = sweeping.requota(self.topology, namespace, old, new, self.now, self._clock is not None)
         return self._drive(flow)
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. Walks through all keys of the server."""
         self.refusals.clear()
-        return self._drive(sweeping.clear(self._topology, namespace, limit))
+        return self._drive(sweeping.clear(self.topology, namespace, limit))
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return self._drive(sweeping.clears_after(self._topology, charge, self.now, self._clock is not None))
+        return self._drive(sweeping.clears_after(self.topology, charge, self.now, self._clock is not None))
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
         self.refusals.forget(keys)
-        self._drive(sweeping.reset(self._topology, keys))
+        self._drive(sweeping.reset(self.topology, keys))
 
     def close(self) -> None:
         """Close the connections, if no other store works with them. A later decision opens new ones."""

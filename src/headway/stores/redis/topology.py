@@ -6,6 +6,7 @@ asyncio.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -20,6 +21,10 @@ _Result = TypeVar("_Result")
 SLOTS: Final = 16384
 _ASK_AGAIN_S: Final = 0.25
 """How long an answer about who is master, or which node has what, is not asked for again, however wrong it looks."""
+
+
+_DOUBLE: Final = struct.Struct("<d")
+_NO_INSTANT: Final = _DOUBLE.pack(0)
 
 
 class Send(NamedTuple):
@@ -50,10 +55,16 @@ class Topology:
     Args:
         settings: the mode and the first nodes.
         ticks: seconds that never go back.
+        deadline: seconds that a call waits for its answer; None (a test's clock): no server is told so.
+
+    Attributes:
+        clustered: keys live in slots.
     """
 
-    def __init__(self, settings: Settings, ticks: Callable[[], float]) -> None:
+    def __init__(self, settings: Settings, ticks: Callable[[], float], deadline: float | None) -> None:
         self.settings = settings
+        self._deadline = deadline
+        self._ahead: dict[Node, float] = {}
         self.clustered = settings.mode == "cluster"
         self._ticks = ticks
         self._only = settings.nodes[0] if settings.mode == "single" else None
@@ -90,6 +101,30 @@ class Topology:
         if not self._slots or self._doubtful:
             yield from self._ask_cluster()
         return tuple(dict.fromkeys(node for node in self._slots if node is not None))
+
+    def awaited(self, node: Node) -> bytes:
+        """The instant on a server's clock until which an answer to a call made now is waited for, for its script.
+
+        A server that was stopped, or is slow, finds calls in its queue that have been given up; what they ask for must
+        not be done then. Nothing is said before the server's clock is known.
+        """
+        ahead = self._ahead.get(node)
+        if ahead is None or self._deadline is None:
+            return _NO_INSTANT
+        return _DOUBLE.pack((self._ticks() + self._deadline) * 1e6 + ahead)
+
+    def heard(self, node: Node, sent: float, now_us: int, *, late: bool = False) -> None:
+        """What a server's clock said to a call that was sent at ``sent`` and is answered now.
+
+        The clock was read in between, so it is ahead of ours by something within two bounds; the narrowest so far stays,
+        as long as it agrees with what is heard.
+        """
+        most, least = now_us - sent * 1e6, now_us - self._ticks() * 1e6
+        self._ahead[node] = most if late else min(most, max(least, self._ahead.get(node, most)))
+
+    def ticks(self) -> float:
+        """The clock, in seconds."""
+        return self._ticks()
 
     def doubt(self) -> None:
         """A server failed or says it is not the one: ask again before long."""
