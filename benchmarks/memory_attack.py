@@ -55,25 +55,27 @@ def attack(quota: str, keys: int, max_keys: int, stages: int = 10) -> Iterator[t
     for number in range(VICTIMS):
         assert victims.hit(victim=f"v{number}").allowed
     now = time.perf_counter_ns
+    spans = array("Q", bytes(8 * (keys // stages)))  # made once: what is measured is the store's memory
     for stage in range(stages):
-        spans = array("Q", bytes(8 * (keys // stages)))
         refused = 0
-        for number in range(keys // stages):
+        for number in range(len(spans)):
             key = f"{stage}:{number:016x}"
             begun = now()
             decision = flood.hit(id=key)
             spans[number] = now() - begun
             refused += not decision.allowed
-        ordered = sorted(spans)
-        figures = Stage(
-            (stage + 1) * len(spans),
-            len(store),
-            resident(),
-            ordered[len(spans) // 2],
-            ordered[len(spans) * 99 // 100],
-            refused,
+        rss = resident()
+        p50, p99 = percentiles(spans)
+        yield (
+            Stage((stage + 1) * len(spans), len(store), rss, p50, p99, refused),
+            sum(victims.hit(victim=f"v{number}").allowed for number in range(VICTIMS)),
         )
-        yield figures, sum(victims.hit(victim=f"v{number}").allowed for number in range(VICTIMS))
+
+
+def percentiles(spans: Sequence[int]) -> tuple[int, int]:
+    """The median and the 99th percentile."""
+    ordered = sorted(spans)
+    return ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
 
 
 def resident() -> int:
