@@ -219,7 +219,9 @@ class RateLimitedError(HeadwayError):
         body: the last response's body.
     """
 
-    def __init__(self, rejection: Rejection, why: str, history: Sequence[Attempt] = (), response: object = None) -> None:
+    def __init__(
+        self, rejection: Rejection, why: str, history: Sequence[Attempt] = (), response: object = None
+    ) -> None:
         self.rejection = rejection
         self.why = why
         self.history = tuple(history)

@@ -189,7 +189,7 @@ class BaseLimiter:
     @cached_property
     def _stand_in(self) -> MemoryStore:
         """Where ``on_store_failure = local`` decides while the store is away, by the store's ``share`` of each limit."""
-        share = getattr(self.store, "share", 1)
+        share: Any = getattr(self.store, "share", 1)
         if share == 1:
             return MemoryStore()
         from headway.stores.share import ShareStore  # fractions are slow to import, and few need them
