@@ -61,7 +61,7 @@ def test_every_key_expires_by_itself(server: Server) -> None:
             if answers and isinstance(answers[0].outcomes[0], Admitted):
                 store.change([Change(charge, Receipt(answers[0].now, 1, 0, answers[0].outcomes[0]), give_back=1)])
     watcher = client(server)
-    assert watcher.dbsize() > 100
+    assert watcher.dbsize() > 0
     longest = {"sliding": 4000, "daily": 86_400_000}
     parts = {stored_key(Charge("n", limit, "", 1))[:10]: limit.name for limit in ALL}
     for key in watcher.scan_iter():
