@@ -6,16 +6,26 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.core.gcra import Gcra
 from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Refused
-from headway.core.reserved import NOTHING_YET, GivenBack, Ledger, Reserved, pack, unpack
+from headway.core.reserved import (
+    NOTHING_YET,
+    GivenBack,
+    Ledger,
+    Reserved,
+    after_arrival,
+    give_back,
+    pack,
+    unpack,
+)
 from headway.core.rule import State
 
 FOR_EVER = 10**12
+MANY = settings.default.max_examples if settings.default else 100
 
 
 @dataclass
@@ -107,20 +117,66 @@ def test_no_giving_back_ever_lifts_a_key_above_as_if(several: list[Gcra], histor
         assert key.owes() >= key.would_owe() - (len(several) - 1)
 
 
-@given(rules, st.lists(st.tuples(moves, st.integers(1, 6)), max_size=8), st.integers(0, 8), st.integers(0, 6), moves)
+shares = st.one_of(st.just(0.0), st.floats(0, 0.5), st.floats(0, 1.5))
+"""Moves of the clock as shares of a full burst's recovery: so that keys idle now and then, and not always."""
+
+arrivals = st.lists(st.tuples(shares, st.integers(1, 3)), min_size=1, max_size=5)
+
+
+def pass_time(key: Key, share: float) -> None:
+    key.now += int(key.rule.depth / key.rule.scale * share)
+
+
+@given(rules, st.just([]) | arrivals, st.integers(1, 4), arrivals, shares, st.integers(0, 4))
+@settings(max_examples=3 * MANY)
 def test_a_single_reservation_is_given_back_exactly(
-    rule: Gcra, hits: list[tuple[int, int]], place: int, kept: int, later: int
+    rule: Gcra, before: list[tuple[float, int]], cost: int, after: list[tuple[float, int]], later: float, kept: int
 ) -> None:
     """Cancelled, or committed for less, among any hits: the key owes exactly what it would without those units."""
-    key, reserved = Key(rule), None
-    for index, (move, cost) in enumerate(hits):
-        key.now += move
-        charged = key.hit(min(cost, rule.burst), FOR_EVER if index == place else None)
-        reserved = charged if index == place else reserved
-    key.now += later
+    key = Key(rule)
+    for share, units in before:
+        pass_time(key, share)
+        key.hit(min(units, rule.burst))
+    reserved = key.hit(min(cost, rule.burst), FOR_EVER)
+    for share, units in after:
+        pass_time(key, share)
+        key.hit(min(units, rule.burst))
+    pass_time(key, later)
     if reserved:
         key.give_back(reserved, max(0, reserved[1].cost - kept))
     assert key.owes() == key.would_owe()
+
+
+@given(rules, st.lists(st.tuples(st.booleans(), shares, st.integers(1, 3)), min_size=2, max_size=8), st.data())
+@settings(max_examples=3 * MANY)
+def test_several_reservations_give_back_no_more_than_as_if(
+    rule: Gcra, history: list[tuple[bool, float, int]], data: st.DataObject
+) -> None:
+    """Open at once, among hits, settled in any order and for any part, with more hits between: never owed less than as if."""
+    key, open_ = Key(rule), []
+    for reserve, share, units in history:
+        pass_time(key, share)
+        made = key.hit(min(units, rule.burst), FOR_EVER if reserve else None)
+        if made and reserve:
+            open_.append(made)
+    for made in data.draw(st.permutations(open_)):
+        pass_time(key, data.draw(shares))
+        if data.draw(st.booleans()):
+            key.hit(1)
+        key.give_back(made, data.draw(st.sampled_from([made[1].cost, made[1].cost, 1])))
+        assert key.owes() >= key.would_owe()
+
+
+@given(rules, st.lists(st.integers(1, 3), min_size=1, max_size=5), st.data())
+def test_reservations_of_one_instant_are_given_back_exactly_in_any_order(
+    rule: Gcra, costs: list[int], data: st.DataObject
+) -> None:
+    """Nothing came between, so each gives back all of its units, however many are open."""
+    key = Key(rule)
+    open_ = [made for cost in costs if (made := key.hit(min(cost, rule.burst), FOR_EVER))]
+    for made in data.draw(st.permutations(open_)):
+        key.give_back(made, made[1].cost)
+        assert key.owes() == key.would_owe()
 
 
 @given(slower, st.lists(st.integers(1, 3), max_size=6), st.randoms(use_true_random=False))
@@ -157,6 +213,41 @@ def test_a_refund_of_two_thirds_of_a_second_is_no_nanosecond_short() -> None:
         for made in charged:
             key.give_back(made, made[1].cost)
         assert third.decide(key.state, key.now, 0)[1] == Admitted(3, 0, 0)
+
+
+def test_records_between_reservations_keep_the_least_owed() -> None:
+    """Each keeps the minimum up to the next one's arrival; giving one back lowers the later ones and hands its own on."""
+    first, second, third = Reserved(1, 20, 50, 99), Reserved(2, 10, 40, 99), Reserved(3, 10, 70, 99)
+    open_ = [first, second, third]
+    assert give_back(open_, 1, 2, 2) == (20, [Reserved(2, 10, 20, 99), Reserved(3, 10, 50, 99)])
+    assert give_back(open_, 2, 1, 1) == (10, [Reserved(1, 20, 30, 99), Reserved(3, 10, 60, 99)])
+    assert give_back(open_, 3, 1, 1) == (10, [first, Reserved(2, 10, 40, 99)])
+    assert give_back(open_, 1, 1, 2) == (10, [Reserved(2, 10, 30, 99), Reserved(3, 10, 60, 99)])
+    assert give_back(open_, 4, 1, 1) is None
+    low = [first, Reserved(2, 10, 40, 99), Reserved(3, 10, 5, 99)]
+    assert give_back(low, 1, 2, 2) == (5, [Reserved(2, 10, 20, 99), Reserved(3, 10, 0, 99)])
+    assert give_back(low, 3, 1, 1) == (5, [first, Reserved(2, 10, 0, 99)])
+
+
+def test_an_arrival_touches_the_latest_record_only() -> None:
+    """What it found owed is the latest one's minimum, if it is the least."""
+    records = [Reserved(1, 20, 50, 99), Reserved(2, 10, 40, 99), Reserved(3, 10, 30, 99)]
+    assert after_arrival(records, 20) == [*records[:2], Reserved(3, 10, 20, 99)]
+    assert after_arrival(records, 31) == records
+    assert after_arrival([], 20) == []
+
+
+def test_a_charge_as_old_as_the_oldest_given_back_is_not_moved() -> None:
+    """Only what was charged on top of it lies lower now, and only what was charged before it was given back."""
+    ledger = Ledger(GivenBack(5, 10, 100, 200), [])
+    assert [ledger.ended(5, tat) for tat in (99, 100, 101)] == [99, 100, 91]
+    assert ledger.ended(6, 101) == 101
+    assert ledger.moved == 10
+    assert Ledger(None, []).ended(5, 101) == 101
+    assert Ledger(None, []).moved == 0
+    assert ledger.after(7, 3, 90, 150) == Ledger(GivenBack(7, 13, 90, 200), [])
+    assert ledger.after(7, 3, 110, 250) == Ledger(GivenBack(7, 13, 100, 250), [])
+    assert Ledger(None, []).after(7, 3, 90, 150) == Ledger(GivenBack(7, 3, 90, 150), [])
 
 
 def test_two_refunds_with_an_idle_time_between_make_no_burst() -> None:
@@ -268,7 +359,7 @@ def test_a_clock_set_back_cuts_no_debt() -> None:
     assert rule.decide(state, 500 * second, 0)[1].reset_after == 8 * second
 
 
-@pytest.mark.parametrize("given_back", [None, GivenBack(5, 6, 7, 100)])
+@pytest.mark.parametrize("given_back", [None, GivenBack(5, 6, 7, 100), GivenBack(0, 6, 7, 100)])
 def test_a_ledger_comes_back_from_its_numbers(given_back: GivenBack | None) -> None:
     """``unpack`` undoes ``pack``, and forgets what has expired: the low of a forgotten record goes to the one before."""
     records = [Reserved(1, 10, 30, 100), Reserved(2, 10, 20, 50), Reserved(3, 10, NOTHING_YET, 100)]
