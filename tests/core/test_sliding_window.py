@@ -54,6 +54,12 @@ def test_what_was_charged_is_forgotten_after_two_windows() -> None:
     assert RULE.decide(state, 1100, 0)[1] == Admitted(10, 0, 0)
 
 
+def test_at_the_very_end_of_a_window_the_next_one_has_begun() -> None:
+    """A window holds its first instant and not its end: what comes there is charged to the next one."""
+    assert RULE.decide(Counters(1000, 100, 3, 9), 1000, 1)[0] == Counters(1100, 100, 1, 3)
+    assert RULE.decide(Counters(1000, 100, 3, 9), 999, 1)[0] == Counters(1000, 100, 4, 9)
+
+
 def test_above_the_count_is_never() -> None:
     """No wait helps a cost above the count; what is told besides is how the key stands."""
     state, _ = RULE.decide(None, 950, 10)
@@ -89,6 +95,7 @@ def test_a_refund_comes_off_the_window_it_was_charged_to() -> None:
     assert RULE.give_back(moved, 1060, 4, receipt) == Counters(1100, 100, 2, 0)
     assert RULE.give_back(moved, 1150, 4, receipt) is moved
     assert RULE.give_back(state, 960, 0, receipt) is state
+    assert RULE.give_back(state, 960, 1, receipt) == Counters(1000, 100, 3, 0)
     assert RULE.give_back(None, 960, 4, receipt) is None
     assert RULE.give_back(state, 960, 9, receipt) == Counters(1000, 100, 0, 0), "never more than was charged"
 
@@ -110,7 +117,22 @@ def test_a_changed_period_keeps_every_unit_in_view() -> None:
     longer = SlidingWindow(10, 70)
     assert longer.decide(state, 950, 0)[1].remaining == 3
     assert longer.decide(state, 1005, 0)[1].remaining == 7, "the previous window is out of view by then"
+    assert longer.decide(state, 1000, 0)[1].remaining == 7, "from its end on"
     assert longer.decide(state, 1100, 0)[1].remaining == 10
+
+
+def test_a_refusal_under_a_changed_period_writes_only_what_would_last_too_long() -> None:
+    """Another quota's counters are adopted when something is charged; a refusal leaves them, unless they end too late."""
+    state = Counters(1000, 100, 10, 0)
+    for now in (950, 1005, 1060, 1100):
+        assert SlidingWindow(10, 70).decide(state, now, 11)[0] is state or state.end > (now // 70 + 1) * 70 > now
+    assert SlidingWindow(10, 300).decide(state, 950, 1)[0] is state
+    assert SlidingWindow(10, 300).decide(state, 1005, 11)[0] is state
+    assert SlidingWindow(10, 30).decide(state, 1035, 11)[0] is state
+    assert SlidingWindow(10, 30).decide(state, 1075, 11)[0] is state
+    assert SlidingWindow(10, 30).decide(state, 950, 1)[0] == Counters(960, 30, 10, 0), (
+        "or it would wait for the old end"
+    )
 
 
 def test_units_of_a_longer_period_grow_old_in_a_shorter_one() -> None:
@@ -164,6 +186,18 @@ def test_a_clock_set_back_far_neither_locks_nor_refills() -> None:
     assert isinstance(outcome, Refused)
     assert outcome.retry_after <= 2 * 1_000_000_000
     assert isinstance(rule.decide(after, now - SLACK - 1 + outcome.retry_after, 10)[1], Admitted)
+
+
+def test_what_is_too_far_ahead_is_told_in_whole_windows() -> None:
+    """The bound is the end of the window that is open after the slack, to the nanosecond, at today's instants too."""
+    second = 1_000_000_000
+    rule, now = SlidingWindow(10, second), 1_800_000_000 * second + second // 2
+    bound = 1_800_000_011 * second
+    assert rule.decide(Counters(bound, 2 * second // 5, 10, 0), now, 11)[0].end == (now // second + 1) * second
+    longer = SlidingWindow(10, 2 * second)
+    for end, capped in ((bound + 1 * second, False), (bound + 1 * second + 1, True)):
+        state = Counters(end, 2 * second, 10, 0)
+        assert (longer.decide(state, now, 11)[0] is not state) is capped
 
 
 def test_numbers_come_back_as_a_state() -> None:

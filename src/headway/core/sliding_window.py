@@ -138,20 +138,14 @@ class SlidingWindow:
 
     def _wait_for(self, seen: Counters, now: int, cost: int) -> int:
         """Ns until ``cost`` (at most the burst, and more than fits now) is admitted: the exact first instant."""
-        room = self.burst - cost - seen.current
-        if room >= 0 and seen.previous:
-            view = room * self.period // seen.previous  # the longest view of the previous window that leaves room
-            if view > 0 or room == 0:
-                return max(1, seen.end - view - now)
-        room = self.burst - cost  # only in the next window, where today's current is the previous
-        view = self.period if seen.current <= room else room * self.period // seen.current
-        return seen.end + self.period - view - now
+        room = self.burst - cost
+        if seen.current <= room:  # in this window: the longest view of the previous one that leaves room
+            return seen.end - (room - seen.current) * self.period // seen.previous - now
+        return seen.end + self.period - room * self.period // seen.current - now  # in the next: of this one
 
     def _waits(self, seen: Counters, now: int, remaining: int) -> tuple[int, int]:
         """(replenish-after, reset-after)."""
         if not seen.current and not seen.previous:
             return 0, 0
         reset = seen.end - now + (self.period if seen.current else 0)
-        if remaining >= self.burst:
-            return reset, reset
-        return self._wait_for(seen, now, remaining + 1), reset
+        return self._wait_for(seen, now, remaining + 1), reset  # units in view leave less than the burst
