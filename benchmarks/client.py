@@ -211,9 +211,12 @@ def main(arguments: list[str] | None = None) -> None:
     """Both corpora, then the cost of reading."""
     del arguments
     logging.disable(logging.WARNING)
-    for corpus in ("rejections", "header_edges"):
-        compare(corpus)
-    reading()
+    try:
+        for corpus in ("rejections", "header_edges"):
+            compare(corpus)
+        reading()
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 if __name__ == "__main__":

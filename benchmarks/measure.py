@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import logging
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 Contender = Callable[[int], object]
@@ -53,3 +55,15 @@ def keep(path: str | None, tables: Sequence[object]) -> None:
     """Write the figures as JSON, if a file was named."""
     if path:
         Path(path).write_text(json.dumps(tables, indent=2) + "\n")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No warning of ours is printed between the figures; afterwards the loggers are as they were."""
+    logger = logging.getLogger("headway")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)

@@ -10,7 +10,6 @@ within a second, so that the store has to forget as fast as they come.
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import resource
 import sys
@@ -19,7 +18,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from benchmarks.measure import keep
+from benchmarks.measure import keep, quiet
 from headway import Limit, Limiter, MemoryStore
 
 ATTACKS = {"keys that stay active": "5 per hour", "keys that recover": "5 per 5 s"}
@@ -95,7 +94,11 @@ def main(arguments: Sequence[str], say: Callable[[str], object] = print) -> int:
     parser.add_argument("--max-keys", type=int, default=1_000_000)
     parser.add_argument("--json")
     options = parser.parse_args(arguments)
-    logging.getLogger("headway").setLevel(logging.ERROR)
+    with quiet():
+        return _attacked(options, say)
+
+
+def _attacked(options: argparse.Namespace, say: Callable[[str], object]) -> int:
     tables, failed = [], False
     for title, quota in ATTACKS.items():
         say(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from benchmarks import memory_attack
 
@@ -34,5 +36,6 @@ def test_the_script_says_what_it_found() -> None:
     """A line a stage for both attacks, and 0 as its exit code when nobody was forgotten."""
     said: list[str] = []
     assert memory_attack.main(["--keys", "4000", "--max-keys", "3000"], said.append) == 0
+    assert logging.getLogger("headway").isEnabledFor(logging.WARNING), "the script's quiet outlives it"
     assert len(said) == 22
     assert all("0 victims admitted" in line for line in said if "keys" in line and "held" in line and "p99" in line)
