@@ -98,3 +98,59 @@ def test_a_printed_quota_is_a_name() -> None:
     """A message that ends with a quota as limiters print it names that quota."""
     assert quota_in_words("Rate limit exceeded: 5 per 1 minute") == "5 per 1 minute"
     assert quota_in_words("You made 5 per 1 minute of noise") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Zu viele Anfragen. Bitte versuchen Sie es in 5 Minuten erneut.", 300),
+        ("Bitte warten Sie noch 30 Sekunden.", 30),
+        ("In 2 Stunden erneut versuchen", 7200),
+        ("Versuchen Sie es in einer Minute erneut.", 60),
+        ("Trop de requêtes. Réessayez dans 1,5 minute.", 90),
+        ("Veuillez patienter 45 secondes avant de continuer", 45),
+        ("Demasiadas solicitudes. Inténtelo de nuevo en 3 minutos.", 180),
+        ("Muitas tentativas, tente novamente em 10 segundos.", 10),
+        ("Troppe richieste: riprova tra 2 ore", 7200),
+        ("Te veel verzoeken. Probeer het over 5 minuten opnieuw.", 300),
+        ("Слишком много запросов. Повторите через 15 секунд.", 15),
+        ("请求过于频繁，请60秒后重试", 60),
+        ("操作太快，请等待 30 秒", 30),
+        ("リクエストが多すぎます。5分後にもう一度お試しください。", 300),
+        ("요청이 너무 많습니다. 20초 후 다시 시도하세요.", 20),
+    ],
+)
+def test_a_wait_is_read_in_other_languages(text: str, seconds: float) -> None:
+    """A wait announced in another language is read as in English."""
+    assert wait(text, NOW, None) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Höchstens 100 Anfragen in 1 Minute",
+        "Limite : 10 requêtes en 1 minute",
+        "Máximo 10 solicitudes en 60 segundos",
+        "每分钟最多60次请求",
+        "1分間に60回まで",
+        "Einen Moment bitte, wir sind gleich wieder da",
+        "Réessayez plus tard",
+        "Guten Morgen",
+    ],
+)
+def test_periods_and_vague_words_are_no_wait_in_other_languages(text: str) -> None:
+    """A period, a greeting and "later" announce nothing."""
+    assert wait(text, NOW, None) is None
+
+
+def test_tomorrow_in_other_languages_is_the_latest_midnight_anywhere() -> None:
+    """Without a zone, tomorrow is the last midnight on earth, as in English."""
+    english = wait("Try again tomorrow", NOW, None)
+    for text in (
+        "请明天再试",
+        "明日もう一度お試しください",
+        "Versuchen Sie es morgen wieder",
+        "Réessayez demain",
+        "Vuelva mañana",
+    ):
+        assert wait(text, NOW, None) == english

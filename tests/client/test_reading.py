@@ -317,3 +317,24 @@ def test_source_names_the_evidence() -> None:
 def test_http_dates_do_not_depend_on_the_machine() -> None:
     """A date without a zone is UTC, whatever the zone of the process."""
     assert instant("Mon Jun  3 11:30:12 2019") == datetime(2019, 6, 3, 11, 30, 12, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (200, '{"status":"0","info":"DAILY_QUERY_OVER_LIMIT","infocode":"10003"}', RejectionKind.QUOTA_EXHAUSTED),
+        (
+            400,
+            '{"message":"Please wait a few minutes before you try again.","status":"fail"}',
+            RejectionKind.RATE_LIMITED,
+        ),
+        (403, '{"error":"Developer Over Rate"}', RejectionKind.RATE_LIMITED),
+        (200, '{"errcode":40001,"errmsg":"请求过于频繁，请60秒后重试"}', RejectionKind.RATE_LIMITED),
+        (400, '{"message":"The name is too long, choose a shorter one and try again"}', None),
+        (503, "Down for maintenance. Please wait a few minutes before you try again.", RejectionKind.TRANSIENT),
+    ],
+)
+def test_statuses_that_say_little_are_read_by_their_words(status: int, body: str, kind: RejectionKind | None) -> None:
+    """A limit under a status for something else is found by its code or its words; maintenance and mistakes stay what they are."""
+    rejection = read(status, {}, body, received_at=0.0)
+    assert (rejection.kind if rejection else None) is kind

@@ -228,13 +228,18 @@ class _Walk:
             said.periods.append(value[:96])
         elif key in NAMES and len(value) <= 96:
             said.names.append(value)
-        elif " " not in value and len(value) <= 96:
+        elif " " not in value and len(value) <= 96 and value.isascii():
             if raw != "@type" and (key in CODES or key in ERROR_TEXTS) and is_code(key, value):
                 said.codes.append(("sysid" if (parent, key) == ("sys", "id") else key, value.split("#")[-1]))
             said.fields.append((key, value))
         elif key in ERROR_TEXTS and _NAMESPACED.fullmatch(value):
             said.codes.append(("namespaced", value))
-        elif key in SENTENCES or key in CODES or key in ERROR_TEXTS or (" " in value and len(value) < 400):
+        elif (
+            key in SENTENCES
+            or key in CODES
+            or key in ERROR_TEXTS
+            or ((not value.isascii() or " " in value) and len(value) < 400)
+        ):
             said.texts.append(_sentence(value))
 
     def _limit(self, shown: dict[str, Any], fields: dict[Any, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 _CODES_TEXT = """
     code error type status reason errorcode errortype errorname errno tag id sysid kind state subcode
     statuscode name title exception class category fault faultcode errorreason errorkey messagecode key __type
-    retcode errcode substatus errorclass identifier problem cause slug
+    retcode errcode substatus errorclass identifier problem cause slug info
     """
 CODES = frozenset(_CODES_TEXT.split())
 _SENTENCES_TEXT = """

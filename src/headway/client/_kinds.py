@@ -29,6 +29,10 @@ _PASSES = re.compile(
     re.IGNORECASE,
 )
 """What a denial says that may pass by itself, such as a key that is still being verified."""
+_ASKS_TO_WAIT = re.compile(
+    r"\bwait (?:for )?(?:a|an|a few|some|several|a couple of|at least|\d+)\s(?:\w+\s){0,3}?before\b", re.IGNORECASE
+)
+"""What a limiter says under a status that stands for the caller's own mistakes."""
 _LIMITING = (Meaning.MONEY, Meaning.LOCKED, Meaning.OVERLOAD, Meaning.LIMIT)
 _ORDER = list(Meaning)
 
@@ -78,6 +82,8 @@ def decide(seen: Evidence) -> tuple[RejectionKind, str] | None:
         said, source = Meaning.LIMIT, "body code"
     if said is None and seen.grpc == "RESOURCE_EXHAUSTED":
         said = Meaning.QUOTA
+    if seen.status in (400, 401) and said in (None, Meaning.TRANSIENT) and any(map(_ASKS_TO_WAIT.search, seen.texts)):
+        said, source = Meaning.LIMIT, "body text"
     if not _refused(seen, said, source, from_codes):
         return None
     short_name = max(_periods(seen.names), default=_DAY) < _DAY

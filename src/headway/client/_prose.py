@@ -18,6 +18,7 @@ from headway.client._moments import (
     next_clock,
     next_midnight,
 )
+from headway.client._other_languages import wait_abroad
 
 LONGEST = 1200
 """Characters of a text that are read; whatever explains a refusal comes early."""
@@ -99,7 +100,7 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
     """Return the longest wait a text announces, in seconds from now (0 for the past), or None.
 
     Args:
-        text: A message in English.
+        text: A message in English, or one of the languages of `wait_abroad`.
         now: The server's time, seconds since 1970.
         zone: Whose day "tomorrow" belongs to, when known.
     """
@@ -118,9 +119,12 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
     if best is None and _NIGHT.search(text) and (tomorrow := _TOMORROW.search(text)) is not None:
         own = zone_named(text[tomorrow.start() :])
         best = round(next_midnight(now, own or zone) - now, 6)
+    if best is None and not (text.isascii() and _ENGLISH.search(text)):
+        best = wait_abroad(text, now, zone)
     return best
 
 
+_ENGLISH = re.compile(r"\b(?:the|you|your|please|too|requests?|limit|exceeded|again)\b", re.I)
 _DIGIT = re.compile(r"[0-9]")
 _NIGHT = re.compile(r"tomorrow|midnight|next day|00:00", re.I)
 _LEFT_STEMS = ("before", "until", "left", "remaining", "to go")

@@ -25,6 +25,13 @@ class Meaning(Enum):
     TRANSIENT = "temporary"
 
 
+_ABROAD = (
+    r"频繁|頻繁|限流|限频|(?:请求|访问|調用|调用|次数|频率).{0,8}(?:过多|过快|上限|超过|超出|超限)|请求过多|回数制限|制限を超え"
+    r"|リクエスト.{0,4}多すぎ|アクセス.{0,4}集中|요청.{0,8}(?:많|초과)|zu viele (?:anfragen|versuche|zugriffe)|trop de (?:requêtes|tentatives|demandes)"
+    r"|demasiad[ao]s (?:solicitudes|peticiones|intentos)|muitas (?:solicitações|requisições|tentativas)|troppe richieste"
+    r"|troppi tentativi|te veel (?:verzoeken|pogingen)|слишком много (?:запросов|попыток)"
+)
+"""Too many requests, in the languages whose waits are read."""
 _GAP = r"(?:\s+[\w'’*\"-]+){0,4}\s+"
 _TABLE = (
     (
@@ -52,14 +59,15 @@ _TABLE = (
     (
         Meaning.LIMIT,
         r"rate\s?-?limit|rate exceeded|request rate|requests? limit|too (?:many|fast|quick|frequent)|too much (?:request|weight|usage)|throttl"
-        r"|slow\s?down|flood|over (?:the )?(?:rate|query|request|daily|request) ?limit|\bcalls? (?:rate|limit)"
+        r"|slow\s?down|flood|over rate\b|over (?:the )?(?:rate|query|request|daily|request) ?limit|\bcalls? (?:rate|limit)"
         rf"|exceed\w*{_GAP}?\s*(?:rate|requests?|calls?|queries|hits|limits?|allow\w+|throughput)\b|max(?:imum)?{_GAP}?\s*"
         r"(?:calls|requests|rate|queries)|\blimits?(?:\s+\w+){0,3}\s+(?:exceed|reached|hit|violat)|reached"
         rf"{_GAP}?\s*limits?\b|throughput exceeded|(?:reduce|lower|limit) (?:your|the)?\s*(?:request|rate|frequency|requests)"
         r"|requests? (?:are |is )?(?:too frequent|limited)|frequency|concurren\w+ (?:requests?|limit|connections?)"
         r"|\bqps\b|\b[rt]pm\b|requests? per (?:second|minute|hour|day)|activity limit|retry later|unusual traffic"
         r"|abus(?:e|ive)|bandwidth limit|limit\w* (?:of )?\d+|more requests available|automated (?:requests|queries)"
-        r"|limit (?:exceed|reach)|calls per|budget (?:is |has been )?exhausted|(?:try|wait)\w* (?:again )?(?:tomorrow)|being limited|blocked temporarily|temporar\w+ (?:block|bann)",
+        r"|limit (?:exceed|reach)|calls per|budget (?:is |has been )?exhausted|(?:try|wait)\w* (?:again )?(?:tomorrow)|being limited|blocked temporarily|temporar\w+ (?:block|bann)"
+        rf"|{_ABROAD}",
     ),
     (
         Meaning.QUOTA,
@@ -93,7 +101,8 @@ _STEMS = {
     Meaning.LOCKED: "lock accessed another concurrent prior processing",
     Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
     Meaning.LIMIT: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
-    " abus available automat tomorrow budget block bann",
+    " abus available automat tomorrow budget block bann 频 頻 限 请求 访问 调用 次数 制 リクエスト アクセス 요청 zu trop demasiad muitas troppe troppi"
+    " te слишком",
     Meaning.QUOTA: "quota limit used resource exhaust allow allot entitle allocation",
     Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"
     " authenticat disabled skew signature billing",
@@ -134,7 +143,7 @@ _SHAPE = re.compile(r"[A-Za-z][\w.:/-]{2,95}", re.A)
 _REQUESTS = re.compile(
     r"rate.?limit|rate exceeded|over.{0,12}limit|requests?|calls?\b|throttl|too (?:many|fast|quick|frequent)|slow down|flood"
     r"|quer(?:y|ies)|\bper\b|quota|credit|balance|billing|usage|overload|capacity|busy|retry|again|wait|attempts|daily|month|hits"
-    r"|frequen|lag|budget|limit reached"
+    rf"|frequen|lag|budget|limit reached|{_ABROAD}"
 )
 _SIZES = re.compile(
     r"\b(?:size|length|characters?|bytes|payload|page|parameter|argument|depth|rows|columns|context|file|complexity of|too large|too long)\b"
