@@ -79,13 +79,15 @@ class AsyncLimiter(BaseLimiter):
         if attributes is None and up_to is None and type(cost) is int and cost > 0:
             try:
                 if self._one is not None:
-                    key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
-                    if type(key) is str:
-                        return OneDecision(self.plan, self._one(key, cost))
-                elif self._quick is not None:
-                    made = self._quick(named, cost)
+                    made = self._one(named, cost)
                     if made is not None:
-                        return Decision(self.plan, made)
+                        decision = OneDecision()  # as ``Decision.by``, without the call
+                        decision.allowed, decision._plan, decision._made = made[0], self.plan, made
+                        return decision
+                elif self._quick is not None:
+                    found = self._quick(named, cost)
+                    if found is not None:
+                        return Decision.by(self.plan, found)
             except StoreError as error:
                 plan, costs = self.plan, self.plan.costs(cost)
                 bill = plan.charges(plan.keys(named), costs)
@@ -251,7 +253,8 @@ class AsyncLimiter(BaseLimiter):
         except StoreError as error:
             bill = charges or plan.charges(keys, costs)
             return await self._drive(degraded(plan, bill, time.time_ns(), error, commit=commit))
-        return Decision(plan, (allowed, now, costs, keys, states), None, charges if commit else ())
+        decision = Decision.by(plan, (allowed, now, costs, keys, states), charges if commit else ())
+        return self._shadows.note(plan, keys, decision, facts) if commit and self._shadows else decision
 
     async def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:
         return await self._drive(self._settling(decision, changes))

@@ -31,6 +31,7 @@ from headway.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from headway.limiter.explain import Explanation
+    from headway.limiter.shadow import ShadowCounts, ShadowReport
 
 __all__ = ["BaseLimiter", "Exempt", "Keep", "Way", "living", "on_creation"]
 
@@ -92,6 +93,7 @@ class BaseLimiter:
         self._off = False
         secret = any(limit.secret for part in self._parts for limit in limits_of(part))
         self._secret_key = secret_bytes(secret_key, secret, _memory(store) is not None)
+        self._shadows = _shadow_counts(self._parts)
         self._use(store)
         living.add(self)
         for tell in on_creation:
@@ -114,6 +116,12 @@ class BaseLimiter:
         asked = (name for part in self._parts for name in (*limits_of(part)[0].by, *attributes_of(part)))
         return tuple(dict.fromkeys((*asked, *getattr(self._exempt, "attributes", ()))))
 
+    def shadow_report(self) -> ShadowReport:
+        """What the shadow limits would have refused so far, in this process; touches no store."""
+        from headway.limiter.shadow import no_shadows
+
+        return no_shadows(time.time_ns()) if self._shadows is None else self._shadows.report()
+
     def _use(self, store: Store | AsyncStore) -> None:
         """Work on this store from now on."""
         self._memory = _memory(store)
@@ -129,10 +137,10 @@ class BaseLimiter:
         self._fixed = not self._depends and self._exempt is None
         self._way = way
         self.plan = way.plan
-        self._quick = _quick_way(way) if self._fixed and not self._off else None
-        self._one: OneWay | None = (
-            way.lane.one if way.lane and way.plan.single and self._fixed and not self._off else None
-        )
+        self._quick = _quick_way(way) if self._fixed and not self._off and self._shadows is None else None
+        self._one: OneWay | None = None
+        if way.lane and way.plan.single and self._fixed and not self._off:
+            self._one = way.lane.one(way.plan.single)
 
     def _switch(self, *, off: bool) -> None:
         """Admit everything and count nothing, or stop doing so."""
@@ -232,6 +240,8 @@ class BaseLimiter:
 
     def _swap(self, old: Limit, new: Limit) -> None:
         self._parts = tuple(new if part is old else part for part in self._parts)
+        if self._shadows is not None:
+            self._shadows.changed(new)
         self._prepare()
         self._lines.look_again()
 
@@ -257,18 +267,12 @@ class BaseLimiter:
             return self._exempted()
         plan = way.plan
         costs = self._costs(plan, cost if up_to is None else at_least_one("up_to", up_to))
-        return (
-            yield from decide(
-                plan,
-                plan.keys(attributes),
-                costs,
-                time.time_ns(),
-                commit=commit,
-                lease=None if ttl is None else lease_of(ttl),
-                held=lease_of(0) if plan.holds else None,
-                flexible=up_to is not None,
-            )
+        keys, held = plan.keys(attributes), lease_of(0) if plan.holds else None
+        lease, flexible = None if ttl is None else lease_of(ttl), up_to is not None
+        decision = yield from decide(
+            plan, keys, costs, time.time_ns(), commit=commit, lease=lease, held=held, flexible=flexible
         )
+        return self._shadows.note(plan, keys, decision, attributes) if commit and self._shadows else decision
 
     def _waiting(
         self, attributes: Mapping[str, object], cost: Cost, deadline: float | None, ticket_of: Callable[[], Ticket]
@@ -280,20 +284,20 @@ class BaseLimiter:
             return self._exempted()
         plan = way.plan
         costs = self._costs(plan, cost)
-        return (
-            yield from wait(
-                plan,
-                plan.keys(attributes),
-                costs,
-                time.time_ns(),
-                held=lease_of(0) if plan.holds else None,
-                lines=self._lines,
-                ticket=ticket_of(),
-                ticks=self._timer.ticks,
-                deadline=until,
-                current=self._current,
-            )
+        keys, held = plan.keys(attributes), lease_of(0) if plan.holds else None
+        decision = yield from wait(
+            plan,
+            keys,
+            costs,
+            time.time_ns(),
+            held=held,
+            lines=self._lines,
+            ticket=ticket_of(),
+            ticks=self._timer.ticks,
+            deadline=until,
+            current=self._current,
         )
+        return self._shadows.note(plan, keys, decision, attributes) if self._shadows else decision
 
     def _costs(self, plan: Plan, cost: Cost) -> tuple[int, ...]:
         """See ``Plan.costs``; a cost for a limit that does not apply to this request is judged and left out."""
@@ -356,7 +360,7 @@ def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...
     None where there is no such way, or, from the way itself, where a call needs a longer one.
     """
     plan, several = way.plan, way.short
-    pick, names = plan.pick, plan.attributes
+    pick, names = plan.pick, frozenset(plan.attributes)
     if several is None or pick is None or not plan.takes_any_cost:
         return None
     ones = (1,) * len(plan.limits)
@@ -377,6 +381,14 @@ def _part(limit: Any) -> Limit | Choice:
     if isinstance(limit, Limit | Choice):
         return limit
     raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
+
+
+def _shadow_counts(parts: Sequence[Limit | Choice]) -> ShadowCounts | None:
+    if not any(limits_of(part)[0].shadow for part in parts):
+        return None
+    from headway.limiter.shadow import ShadowCounts  # few limiters have any
+
+    return ShadowCounts(parts, time.time_ns())
 
 
 def _memory(store: Store | AsyncStore) -> MemoryStore | None:

@@ -97,13 +97,15 @@ class Limiter(BaseLimiter):
         if attributes is None and up_to is None and type(cost) is int and cost > 0:
             try:
                 if self._one is not None:
-                    key = named.get(self.plan.single)  # type: ignore[arg-type]  # no attribute is named None
-                    if type(key) is str:
-                        return OneDecision(self.plan, self._one(key, cost))
-                elif self._quick is not None:
-                    made = self._quick(named, cost)
+                    made = self._one(named, cost)
                     if made is not None:
-                        return Decision(self.plan, made)
+                        decision = OneDecision()  # as ``Decision.by``, without the call
+                        decision.allowed, decision._plan, decision._made = made[0], self.plan, made
+                        return decision
+                elif self._quick is not None:
+                    found = self._quick(named, cost)
+                    if found is not None:
+                        return Decision.by(self.plan, found)
             except StoreError as error:
                 plan, costs = self.plan, self.plan.costs(cost)
                 bill = plan.charges(plan.keys(named), costs)
@@ -171,10 +173,7 @@ class Limiter(BaseLimiter):
         """Give a hit's units back, once; never more than leaves the limits as if it had not been charged.
 
         Exact for windows and logs. GCRA gives back what time has not paid since; ``reserve`` remembers enough to be
-        exact there too.
-
-        Returns:
-            True when this call gave them back (or what was left of them).
+        exact there too. True when this call gave them back (or what was left of them).
 
         Raises:
             StoreError: the store could not do it.
@@ -358,7 +357,8 @@ class Limiter(BaseLimiter):
         except StoreError as error:
             bill = charges or plan.charges(keys, costs)
             return self._drive(degraded(plan, bill, time.time_ns(), error, commit=commit))
-        return Decision(plan, (allowed, now, costs, keys, states), None, charges if commit else ())
+        decision = Decision.by(plan, (allowed, now, costs, keys, states), charges if commit else ())
+        return self._shadows.note(plan, keys, decision, facts) if commit and self._shadows else decision
 
     def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:
         return self._drive(self._settling(decision, changes))
