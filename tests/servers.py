@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -196,3 +196,93 @@ def proxy(target: int) -> Iterator[Proxy]:
         yield made
     finally:
         made.close()
+
+
+class Cluster:
+    """Three masters on free ports, with all slots spread; ``server_of(slot)`` is who has a slot."""
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self.servers = list(servers)
+        self.ids = [self._text(server.ask(b"CLUSTER", b"MYID")) for server in servers]
+        self.owner = [min(slot * 3 // 16384, 2) for slot in range(16384)]
+        for number, server in enumerate(servers):
+            mine = [b"%d" % slot for slot in range(16384) if self.owner[slot] == number]
+            assert server.ask(b"CLUSTER", b"ADDSLOTS", *mine) == b"+OK\r\n"
+        first = servers[0]
+        for server in servers[1:]:
+            first.ask(b"CLUSTER", b"MEET", b"127.0.0.1", b"%d" % server.port)
+        until = time.monotonic() + 30
+        while not all(b"cluster_state:ok" in server.ask(b"CLUSTER", b"INFO") for server in servers):
+            if time.monotonic() > until:
+                raise RuntimeError("the cluster does not come together")
+            time.sleep(0.05)
+
+    @property
+    def url(self) -> str:
+        """Names one node only; the others have to be learnt."""
+        return f"redis+cluster://127.0.0.1:{self.servers[0].port}?deadline=5s"
+
+    def server_of(self, slot: int) -> Server:
+        return self.servers[self.owner[slot]]
+
+    def begin_move(self, slot: int, to: int) -> None:
+        """Half-way through resharding: keys that are not there any more are asked for at the new node."""
+        old, new = self.owner[slot], to
+        self.servers[new].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"IMPORTING", self.ids[old])
+        self.servers[old].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"MIGRATING", self.ids[new])
+
+    def move_keys(self, slot: int, to: int) -> int:
+        """Move the slot's keys, one by one."""
+        old = self.servers[self.owner[slot]]
+        moved = 0
+        keys = [
+            line for line in old.ask(b"CLUSTER", b"GETKEYSINSLOT", b"%d" % slot, b"100").split(b"\r\n") if b"{" in line
+        ]
+        for key in keys:
+            said = old.ask(b"MIGRATE", b"127.0.0.1", b"%d" % self.servers[to].port, key, b"0", b"1000")
+            moved += said == b"+OK\r\n"
+        return moved
+
+    def end_move(self, slot: int, to: int) -> None:
+        """From now on the old node says MOVED."""
+        for server in (self.servers[to], *self.servers):
+            server.ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"NODE", self.ids[to])
+        self.owner[slot] = to
+
+    def flush(self) -> None:
+        for server in self.servers:
+            server.ask(b"FLUSHALL")
+
+    @staticmethod
+    def _text(reply: bytes) -> bytes:
+        return reply.split(b"\r\n")[1]
+
+
+@contextmanager
+def redis_cluster(kind: str, *options: str) -> Iterator[Cluster]:
+    """A cluster of three masters of that kind."""
+    with ExitStack() as stack:
+        common = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "2000")
+        servers = []
+        for _ in range(3):
+            bus = free_port()
+            port = bus - 10_000 if bus > 20_000 else free_port() % 20_000 + 20_000  # the bus listens 10000 higher
+            servers.append(stack.enter_context(redis_server(kind, *common, *options, port=port)))
+        yield Cluster(servers)
+
+
+@contextmanager
+def redis_sentinel(master: Server, *, quorum: int = 1) -> Iterator[Server]:
+    """A Sentinel that watches a master under the name ``main`` and fails over within a second or two."""
+    port = free_port()
+    folder = Path(tempfile.mkdtemp(prefix="headway-sentinel-"))
+    (folder / "sentinel.conf").write_text(
+        f"port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {master.port} {quorum}\n"
+        "sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 2000\n"
+    )
+    sentinel = Server([master.command[0], str(folder / "sentinel.conf"), "--sentinel"], port, folder)
+    try:
+        yield sentinel
+    finally:
+        sentinel.stop()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -27,6 +27,7 @@ from headway.core.rule import State
 from headway.core.sliding_log import SlidingLog
 from headway.core.sliding_window import SlidingWindow
 from headway.errors import LimitError
+from headway.stores.redis.undo import Undo
 
 __all__ = ["Form", "form_of"]
 
@@ -89,6 +90,10 @@ class Form:
 
     def change_line(self, change: Change, now: int) -> bytes:
         """One change; ``now`` as for ``line``."""
+        if isinstance(change, Undo) and change.receipt.token == 0:
+            line = self._undo(change)
+            if line is not None:
+                return line
         lease, receipt = change.charge.lease, change.receipt
         late = (-1, 0) if lease is None else divmod(receipt.at + lease.ttl, 1000)
         return self.letter + self._change(change, late, now)
@@ -110,6 +115,10 @@ class Form:
 
     def _change(self, change: Change, late: tuple[int, int], now: int) -> bytes:
         raise NotImplementedError
+
+    def _undo(self, change: Undo) -> bytes | None:
+        """The line of an ``Undo``; None where giving back is the same."""
+        return None
 
     def _head(self, change: Change, late: tuple[int, int], *, units: int | None = None) -> tuple[int, ...]:
         given = min(change.give_back, change.receipt.cost) if units is None else units
@@ -166,6 +175,25 @@ class GcraForm(Form):
             *self._pair(longest),
         )
         return _doubles(*self._head(change, late, units=given), *numbers) + b"%d" % receipt.token
+
+    def _undo(self, change: Undo) -> bytes:
+        rule, receipt = self.rule, change.receipt
+        charged = receipt.cost * rule.interval
+        base = (receipt.at + receipt.outcome.reset_after) * rule.scale - rule.scale + 1 - charged
+        base = -(-base // self._per_tick) * self._per_tick
+        before = change.before
+        known = before[3:] if isinstance(before, tuple) and before[3:] and before[3] <= 0 else (0, 0, 0, 0)
+        numbers = (
+            self.d,
+            *self._depth,
+            *self._pair(rule.interval),
+            *self._pair(charged),
+            *self._pair(base),
+            receipt.at // 1000,
+            *self._pair(known[1]),
+            *divmod(known[3], 1000),
+        )
+        return b"u" + _doubles(*self._head(change, (-1, 0)), *numbers)
 
     def load(self, text: bytes, now: int) -> State | None:
         """See ``Form.load``. Fractions that another quota wrote are rounded up to the next µs, as the scripts do."""

@@ -24,6 +24,7 @@ from headway.stores.redis.changing import change
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.stores.redis.scripts import script
 from headway.stores.redis.topology import Flow, Topology
+from headway.stores.redis.undo import Undo
 
 __all__ = ["decide"]
 
@@ -57,7 +58,7 @@ def _decide_spread(
         fixed.append((yield from _granted(topology, bill, now, clock)))
         shares.append(_by_slot(fixed[-1]))
     yield from _decide_parts(topology, [part for share in shares for part in share], now, clock)
-    back: list[Change] = []
+    back: list[list[Change]] = []
     results: list[Decided | StoreError] = []
     for bill, share in zip(fixed, shares, strict=True):
         if len(share) == 1:
@@ -66,11 +67,10 @@ def _decide_spread(
         error = next((part.error for part in share if part.error is not None), None)
         allowed = error is None and all(part.allowed for part in share)
         if bill.commit and not allowed:
-            for part in share:
-                back += _given_back(part)
+            back.append([undo for part in share for undo in _given_back(part)])
         results.append(error or _joined(bill, share, now(), allowed=allowed))
     if back:
-        yield from change(topology, [back], now, clock)
+        yield from change(topology, back, now, clock)
     return results
 
 
@@ -170,10 +170,10 @@ def _given_back(part: Part) -> Iterable[Change]:
     if part.error is not None or not part.allowed:
         return
     settled, costs = settled_bill(part.charges, part.states, part.now)
-    for charge, cost, outcome in zip(part.charges, costs, settled.outcomes, strict=True):
+    for charge, cost, outcome, state in zip(part.charges, costs, settled.outcomes, part.states, strict=True):
         if cost and isinstance(outcome, Admitted):
             token = charge.lease.token if charge.lease else 0
-            yield Change(charge, Receipt(part.now, cost, token, outcome), give_back=cost)
+            yield Undo(charge, Receipt(part.now, cost, token, outcome), give_back=cost, before=state)
 
 
 def _granted(topology: Topology, bill: Bill, now: Now, clock: bool) -> Flow[Bill]:

@@ -21,6 +21,7 @@ from headway.stores.redis.calls import together
 from headway.stores.redis.changing import change
 from headway.stores.redis.deciding import decide
 from headway.stores.redis.topology import Flow, Topology
+from headway.stores.redis.undo import Undo
 
 __all__ = ["Line"]
 
@@ -136,9 +137,15 @@ class Line:
 
 def _given_back(bill: Bill, decided: Decided) -> list[Change]:
     answer = decided.answer
+    lines = zip(bill.charges, answer.costs, answer.outcomes, decided.states, strict=True)
     return [
-        Change(charge, Receipt(answer.now, cost, charge.lease.token if charge.lease else 0, outcome), give_back=cost)
-        for charge, cost, outcome in zip(bill.charges, answer.costs, answer.outcomes, strict=True)
+        Undo(
+            charge,
+            Receipt(answer.now, cost, charge.lease.token if charge.lease else 0, outcome),
+            give_back=cost,
+            before=state,
+        )
+        for charge, cost, outcome, state in lines
         if cost and isinstance(outcome, Admitted)
     ]
 

@@ -1,0 +1,258 @@
+"""A real cluster of three: any mix of keys, all or nothing, resharding, a node that dies."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis.cluster
+
+from headway import AsyncLimiter, Limit, Limiter
+from headway.core.charge import Charge
+from headway.core.outcome import Admitted, Refused
+from headway.errors import StoreError, StoreUnavailable
+from headway.stores.base import Store
+from headway.stores.redis import AsyncRedisStore, RedisStore
+from headway.stores.redis.keys import slot_of, stored_key
+from headway.testing import StoreConformance, blocking
+from servers import Cluster, redis_cluster
+
+YEAR = "365 days"
+
+
+@pytest.fixture(scope="module", params=["redis-6.2", "valkey-9"])
+def running(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with redis_cluster(request.param) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(running: Cluster) -> Cluster:
+    running.flush()
+    return running
+
+
+class TestRedisClusterStore(StoreConformance):
+    """A cluster keeps the whole contract, between processes too."""
+
+    shared = True
+    grid_ns = 1000
+
+    @pytest.fixture(autouse=True)
+    def place(self, cluster: Cluster) -> None:
+        self.url = cluster.url
+
+    def open_store(self, clock: Callable[[], int] | None) -> Store:
+        return RedisStore(self.url, clock=clock)
+
+
+class TestAsyncRedisClusterStore(TestRedisClusterStore):
+    """So does its twin."""
+
+    def open_store(self, clock: Callable[[], int] | None) -> Store:
+        return blocking(AsyncRedisStore(self.url, clock=clock))
+
+
+def key_on(cluster: Cluster, number: int, limit: Limit, beginning: str = "k") -> str:
+    """A key of that limit that lives on the node of that number."""
+    for suffix in range(1000):
+        key = f"{beginning}{suffix}"
+        if cluster.owner[slot_of(stored_key(Charge("default", limit, key, 1)))] == number:
+            return key
+    raise AssertionError("no key found")
+
+
+def spread(cluster: Cluster) -> tuple[list[Limit], dict[str, str]]:
+    """Three limits, and attributes whose keys live on three nodes."""
+    limits = [Limit(name, f"{count} per {YEAR}", by=name) for name, count in (("a", 100), ("b", 10), ("c", 1000))]
+    return limits, {limit.name: key_on(cluster, number, limit) for number, limit in enumerate(limits)}
+
+
+def test_limits_on_three_nodes_are_charged_all_or_none(cluster: Cluster) -> None:
+    """B admits 10: after 10 requests 30 more are refused by b, and a and c stand at 10 charges each, in any order."""
+    limits, attributes = spread(cluster)
+    for order in (limits, limits[::-1]):
+        cluster.flush()
+        limiter = Limiter(*order, store=cluster.url + "&refusal_cache=0")
+        decisions = [limiter.hit(attributes) for _ in range(40)]
+        assert [decision.allowed for decision in decisions] == [True] * 10 + [False] * 30
+        assert decisions[-1].limit == "b"
+        told = {name: outcome.remaining for name, outcome in decisions[-1].outcomes.items()}
+        assert told == {"a": 90, "b": 0, "c": 990}
+        looked = limiter.peek(attributes, cost=0).outcomes
+        assert {name: outcome.remaining for name, outcome in looked.items()} == told
+        limiter.close()
+
+
+def test_limits_with_the_same_key_travel_together(cluster: Cluster) -> None:
+    """Limits keyed by the same attribute live in one slot and are one script call, however braces stand in the value."""
+    limits = [Limit(name, f"5 per {YEAR}", by="user") for name in ("a", "b", "c")]
+    for value in ("user-1", "a}b{c", "{", "{}x", "user:{42}"):
+        keys = {stored_key(Charge("default", limit, value, 1)) for limit in limits}
+        assert len({slot_of(key) for key in keys}) == 1
+        said = cluster.servers[0].ask(b"CLUSTER", b"KEYSLOT", min(keys))
+        assert said == b":%d\r\n" % slot_of(min(keys))
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_racing_requests_never_pass_more_than_the_tightest(cluster: Cluster, kind: str) -> None:
+    """Forty callers over limits on three nodes: never more than b's 10 pass, and what was given back is there again."""
+    limits, attributes = spread(cluster)
+    allowed = _race_async(cluster, limits, attributes) if kind == "async" else _race(cluster, limits, attributes)
+    limiter = Limiter(*limits, store=cluster.url)
+    for limit, outcome in zip(limits, limiter.peek(attributes, cost=0).outcomes.values(), strict=True):
+        interval = limit.quota.period_ns / limit.quota.count
+        assert abs(outcome.reset_after - allowed * interval) < 60e9, limit.name  # no unit is less than eight hours
+    assert 1 <= allowed <= 10
+    limiter.close()
+
+
+def _race(cluster: Cluster, limits: list[Limit], attributes: dict[str, str]) -> int:
+    limiter = Limiter(*limits, store=cluster.url + "&refusal_cache=0")
+    passed: list[bool] = []
+    workers = [
+        threading.Thread(target=lambda: passed.extend(limiter.hit(attributes).allowed for _ in range(10)))
+        for _ in range(4)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    limiter.close()
+    return sum(passed)
+
+
+def _race_async(cluster: Cluster, limits: list[Limit], attributes: dict[str, str]) -> int:
+    async def main() -> int:
+        limiter = AsyncLimiter(*limits, store=cluster.url + "&refusal_cache=0")
+        decisions = await asyncio.gather(*(limiter.hit(attributes) for _ in range(40)))
+        await limiter.close()
+        return sum(decision.allowed for decision in decisions)
+
+    return asyncio.run(main())
+
+
+def test_refunds_reservations_and_partial_grants_work_over_nodes(cluster: Cluster) -> None:
+    """What a decision charged on three nodes is given back on three nodes; ``up_to`` grants what fits all."""
+    limits, attributes = spread(cluster)
+    limiter = Limiter(*limits, store=cluster.url)
+
+    def standing() -> dict[str, int]:
+        return {name: outcome.remaining for name, outcome in limiter.peek(attributes, cost=0).outcomes.items()}
+
+    decision = limiter.hit(attributes, cost=4)
+    assert standing() == {"a": 96, "b": 6, "c": 996}
+    assert limiter.refund(decision)
+    assert standing() == {"a": 100, "b": 10, "c": 1000}
+    reservation = limiter.reserve(attributes, cost=5)
+    assert reservation.commit(2)
+    assert standing() == {"a": 98, "b": 8, "c": 998}
+    assert limiter.hit(attributes, up_to=50).granted == 8
+    assert standing() == {"a": 90, "b": 0, "c": 990}
+    assert limiter.reset(**attributes) == ("a", "b", "c")
+    assert standing() == {"a": 100, "b": 10, "c": 1000}
+    limiter.close()
+
+
+def test_a_slot_that_moves_while_it_is_used_loses_no_charge(cluster: Cluster) -> None:
+    """Before, during (ASK) and after (MOVED) a resharding each decision is made once, by two stores that learn it by replies."""
+    limit = Limit("l", f"1000 per {YEAR}", by="id")
+    store, later = RedisStore(cluster.url), blocking(AsyncRedisStore(cluster.url))
+    charge = Charge("default", limit, key_on(cluster, 0, limit), 1)
+    slot = slot_of(stored_key(charge))
+    left = 1000
+
+    def hits() -> None:
+        nonlocal left
+        for one in (store, later):
+            left -= 1
+            outcome = one.advance([charge]).outcomes[0]
+            assert isinstance(outcome, Admitted)
+            assert outcome.remaining == left
+
+    hits()
+    cluster.begin_move(slot, 1)
+    hits()
+    assert cluster.move_keys(slot, 1) == 1
+    hits()
+    cluster.end_move(slot, 1)
+    hits()
+    hits()
+    store.close()
+    later.close()
+
+
+def test_a_dead_node_fails_its_own_keys_alone(cluster: Cluster) -> None:
+    """Keys of the others are decided as before; what was charged elsewhere for a bill of the dead node is given back."""
+    limits, attributes = spread(cluster)
+    limiter = Limiter(*limits, store=cluster.url.replace("5s", "300ms") + "&refusal_cache=0")
+    store = RedisStore(cluster.url.replace("5s", "300ms"))
+    alone = [Charge("default", limits[2], attributes["c"], 1)]
+    while limiter.hit(attributes).degraded:
+        pass
+    before = store.advance(alone).outcomes[0].remaining
+    dead = cluster.servers[1]
+    dead.kill()
+    try:
+        for _ in range(6):
+            decision = limiter.hit(attributes)
+            assert not decision.allowed
+            assert str(dead.port) in str(decision.degraded) or "CLUSTERDOWN" in str(decision.degraded)
+        answer = store.advance(alone)
+        assert answer.allowed
+        assert answer.outcomes[0].remaining == before - 1
+    finally:
+        dead.start()
+        cluster.ids[1] = cluster.ids[1]
+    _wait_until(lambda: limiter.hit(attributes).degraded is None)
+    limiter.close()
+    store.close()
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(500):
+        try:
+            if true():
+                return
+        except StoreError:
+            pass
+        pause.wait(0.05)
+    raise AssertionError("it did not come back")
+
+
+def test_changed_quotas_and_clearing_walk_through_all_nodes(cluster: Cluster) -> None:
+    """``change_quota`` finds the keys of every node."""
+    limiter = Limiter(Limit("l", f"10 per {YEAR}", by="id"), store=cluster.url)
+    for number in range(60):
+        limiter.hit(id=f"k{number}", cost=5)
+    limiter.change_quota("l", f"100 per {YEAR}", keep="proportional")
+    assert {limiter.peek(id=f"k{number}", cost=0).outcomes["l"].remaining for number in range(60)} == {50}
+    limiter.change_quota("l", f"100 per {YEAR}", keep="reset")
+    assert {limiter.peek(id=f"k{number}", cost=0).outcomes["l"].remaining for number in range(60)} == {100}
+    limiter.close()
+
+
+def test_a_cluster_client_tells_where_its_nodes_are(cluster: Cluster) -> None:
+    """A redis-py cluster client can be brought."""
+    client: Any = redis.cluster.RedisCluster(host="127.0.0.1", port=cluster.servers[0].port)
+    store = RedisStore(client, deadline=5)
+    limit = Limit("l", f"5 per {YEAR}", by="id")
+    answers = [store.advance([Charge("n", limit, "k", 1)]) for _ in range(6)]
+    assert [type(answer.outcomes[0]) for answer in answers] == [Admitted] * 5 + [Refused]
+    store.close()
+    client.close()
+
+
+def test_a_server_that_is_no_cluster_is_said_to_be_none() -> None:
+    """Where no node tells the slots the error says what each answered."""
+    from servers import redis_server
+
+    with redis_server("redis-6.2") as server:
+        store = RedisStore(f"redis+cluster://127.0.0.1:{server.port}", deadline=5)
+        with pytest.raises(StoreUnavailable, match=r"no node tells the cluster's slots .*cluster support disabled"):
+            store.advance([Charge("n", Limit("l", "1/s"), (), 1)])
+        store.close()
