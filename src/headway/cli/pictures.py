@@ -1,0 +1,134 @@
+"""``--plot FILE`` and ``--html FILE``, and plots in the terminal: what every command that draws has in common.
+
+A command calls ``add_options``, then ``check`` before its long work, then ``write`` and, for people, ``print_report``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, TextIO
+
+from headway.analysis.figures import Chart, Report
+
+__all__ = ["add_options", "check", "print_report", "write"]
+
+_EXTRA: Final = "pip install headway[analysis]"
+_SUFFIXES: Final = (".png", ".svg")
+_WIDEST: Final = 100
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add ``--plot`` and ``--html``."""
+    parser.add_argument(
+        "--plot",
+        type=_picture,
+        metavar="FILE",
+        help=f"write the charts as a picture: FILE ends in .png or .svg (needs {_EXTRA})",
+    )
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help=f"write a report page that needs nothing else, for a browser (needs {_EXTRA})",
+    )
+
+
+def check(args: argparse.Namespace) -> None:
+    """Find out before the work whether the pictures that are asked for can be made.
+
+    Raises:
+        ValueError: an extra that is not installed, or a folder that is not there; says which.
+    """
+    wanted: dict[str, Path | None] = {"--plot": args.plot, "--html": args.html}
+    for option, path in wanted.items():
+        if path is None:
+            continue
+        if find_spec("matplotlib") is None:
+            raise ValueError(f"{option} {path}: matplotlib is not installed: {_EXTRA}")
+        if not path.parent.is_dir():
+            raise ValueError(f"{option} {path}: there is no folder {path.parent}")
+        if path.is_dir():
+            raise ValueError(f"{option} {path}: is a folder; expected a file's name")
+
+
+def write(report: Report, args: argparse.Namespace) -> None:
+    """Write the files that are asked for.
+
+    Raises:
+        ValueError: a file that cannot be written, or a picture of a report without charts.
+    """
+    for option, path, content in _contents(report, args):
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise ValueError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
+
+
+def _contents(report: Report, args: argparse.Namespace) -> list[tuple[str, Path, bytes]]:
+    made: list[tuple[str, Path, bytes]] = []
+    if args.plot is not None:
+        charts = [chart for chart in report.charts if not chart.empty]
+        if not charts:
+            raise ValueError(f"--plot {args.plot}: there is nothing to draw")
+        made.append(("--plot", args.plot, _drawn(report, charts, args.plot.suffix.lower())))
+    if args.html is not None:
+        from headway.analysis.pictures.html import html_page
+
+        made.append(("--html", args.html, html_page(report).encode()))
+    return made
+
+
+def _drawn(report: Report, charts: list[Chart], suffix: str) -> bytes:
+    from headway.analysis.pictures.matplotlib import draw_png, draw_svg  # half a second, and only for pictures
+
+    if suffix == ".png":
+        return draw_png(charts)
+    from headway.analysis.pictures.palette import PAPER, dark_style
+    from headway.analysis.pictures.svg import restyled
+
+    style = f"@media (prefers-color-scheme: dark){{{dark_style()}}}"
+    description = " ".join(f"{chart.title}: {chart.description}" for chart in charts)
+    picture = restyled(
+        draw_svg(charts), title=report.title, description=description, style=style, paper=PAPER[0], name="picture"
+    )
+    return f"{picture}\n".encode()
+
+
+def print_report(report: Report, out: TextIO | None = None) -> None:
+    """Print a report: with plots where ``out`` is a terminal that can show them, else its words and tables alone."""
+    from headway.analysis.pictures.terminal import report_text
+
+    out = sys.stdout if out is None else out
+    width = min(_WIDEST, shutil.get_terminal_size().columns) if out.isatty() else 80
+    print(report_text(report, width, _plotter(out)), file=out)
+
+
+def _plotter(out: TextIO) -> Callable[[Chart, int], str] | None:
+    """How to draw there; None where ``out`` is no terminal, or one that cannot show it."""
+    if not out.isatty() or os.environ.get("TERM") == "dumb" or not _shows_blocks(out) or find_spec("plotext") is None:
+        return None
+    from headway.analysis.pictures.plotext import plot_text
+
+    return partial(plot_text, colour=not os.environ.get("NO_COLOR"))  # no-color.org: set and not empty
+
+
+def _shows_blocks(out: TextIO) -> bool:
+    try:
+        "█┤▞─".encode(out.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _picture(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in _SUFFIXES:
+        raise argparse.ArgumentTypeError(f"{text!r} is no picture's name; expected one that ends in .png or .svg")
+    return path
