@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 import threading
@@ -44,9 +45,13 @@ def app() -> Iterator[Celery]:
 
 @contextmanager
 def working(app: Celery) -> Iterator[None]:
-    """A worker in a thread."""
-    with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=PATIENCE_S):
-        yield
+    """A worker in a thread. It sets the root logger's level and leaves it so: other tests want to hear warnings."""
+    level = logging.root.level
+    try:
+        with start_worker(app, pool="solo", perform_ping_check=False, shutdown_timeout=PATIENCE_S):
+            yield
+    finally:
+        logging.root.setLevel(level)
 
 
 def test_a_refused_task_comes_back_when_it_may_run(app: Celery) -> None:
