@@ -153,10 +153,9 @@ def test_the_report_says_it_in_words_and_as_data() -> None:
     for _ in range(5):
         ours.hit(id="a", plan="pro")
     assert str(ours.shadow_report()).splitlines() == [
-        "trial: would have refused 60 % (3 of 5) of the requests and 100 % (1 of 1) of the callers; "
-        "2 of them were refused anyway",
+        "trial: would have refused 60 % (3 of 5) of the requests and 100 % (1 of 1) of the callers; refused anyway: 2",
         "trial: would have refused 60 % (3 of 5) of the requests of tier pro and 100 % (1 of 1) of the callers; "
-        "2 of them were refused anyway",
+        "refused anyway: 2",
     ]
     for number in range(3000):
         ours.hit(id=f"caller {number}", plan="pro")

@@ -15,6 +15,8 @@ from headway.service.openapi import openapi_document
 DOCUMENT = openapi_document()
 POLICIES = BUILTIN_TEXT.replace("sqlite:///limits.db", "memory://") + (
     '[[policies.banned.limits]]\nname = "ban"\nquota = "0/day"\n'
+    '[[policies.tried.limits]]\nname = "trial"\nquota = "1/day"\nby = "id"\nshadow = true\n'
+    '[[policies.tried.limits]]\nname = "all"\nquota = "1/day"\nshadow = true\n'
 )
 
 
@@ -30,7 +32,7 @@ def test_it_is_served_as_it_is(service: Service) -> None:
     assert served == DOCUMENT
     assert served["openapi"].startswith("3.1.")
     operations = [operation for path in served["paths"].values() for operation in path.values()]
-    assert len({operation["operationId"] for operation in operations}) == len(operations) == 6
+    assert len({operation["operationId"] for operation in operations}) == len(operations) == 7
     for operation in operations:
         assert operation["summary"]
         assert all(response["description"] for response in operation["responses"].values())
@@ -48,7 +50,7 @@ def test_every_reference_leads_somewhere() -> None:
 def test_every_get_answers_as_described(service: Service) -> None:
     """Each path that takes GET answers 200 with what its schema says."""
     paths = [path for path, operations in DOCUMENT["paths"].items() if "get" in operations]
-    assert len(paths) == 4
+    assert len(paths) == 5
     for path in paths:
         answer = service.client.get(path)
         assert answer.status_code == 200
@@ -167,7 +169,15 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
 
 
 def _type(value: Any) -> str:
-    kinds = {bool: "boolean", int: "integer", str: "string", dict: "object", list: "array", type(None): "null"}
+    kinds = {
+        bool: "boolean",
+        int: "integer",
+        str: "string",
+        float: "number",
+        dict: "object",
+        list: "array",
+        type(None): "null",
+    }
     return kinds[type(value)]
 
 

@@ -25,7 +25,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="serve decisions over HTTP",
         description="Serve the policies of FILE over HTTP, or without FILE a built-in example: one-time codes. "
         "On SIGHUP, and when FILE changes, its policies are read again: keys keep their state, and a file with problems "
-        "changes nothing and says why. Needs the extra: pip install headway[serve].",
+        "changes nothing and says why. What shadow limits would have refused is said then and at the end. "
+        "Needs the extra: pip install headway[serve].",
     )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the policy file; default: built in")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -64,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
         reloading = Reloading(api, args.file, store, read, _say)
         app = starlette.application(api, reloading.run)
         uvicorn.serve(app, listener, on_started=lambda: _greet(api, host, port))
+        for line in api.shadow_lines():
+            _say(line)
     return exit_codes.OK
 
 

@@ -80,7 +80,7 @@ class ShadowCount:
             about = "" if self.exact else "about "
             said += f" and {about}{_share(min(self.callers_refused, self.callers), self.callers)} of the callers"
         if self.newly_refused < self.would_refuse:
-            said += f"; {self.would_refuse - self.newly_refused:,} of them were refused anyway"
+            said += f"; refused anyway: {self.would_refuse - self.newly_refused:,}"
         return said
 
 

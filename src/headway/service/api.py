@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from headway.core.limit import Limit
 from headway.errors import AttributeMissing, AttributeUnexpected, LimitError, UnknownName
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
+from headway.limiter.shadow import ShadowReport
 from headway.policy.choice import Choice, limits_of
 from headway.policy.policy import Policy, PolicyFile
 from headway.policy.spelling import nearest
@@ -46,9 +46,6 @@ class Api:
         store: where all of them keep their state; ``close`` closes it.
         secret_key: see ``AsyncLimiter``.
 
-    Attributes:
-        would_have_refused: how many requests each shadow limit would have refused, by policy and limit.
-
     Raises:
         LimitError: a secret limit without a key.
     """
@@ -58,7 +55,6 @@ class Api:
             secret_key = secrets.token_bytes(32)  # one for all limiters to come: a reload must not change any key
         self.store: AsyncStore = open_async_store(store)
         self.secret_key = secret_key
-        self.would_have_refused: Counter[tuple[str, str]] = Counter()
         self._serving = _Serving(file, {name: self._limiter(policy) for name, policy in file.policies.items()})
         self._probe = AsyncLimiter(Limit("ready", "1/s"), store=self.store, namespace="headway:ready")
         self._away = False
@@ -163,6 +159,20 @@ class Api:
             },
         )
 
+    def shadow(self) -> Answer:
+        """What shadow limits would have refused, by policy; policies without any are left out."""
+        reports = self._shadow_reports().items()
+        return Answer.of(200, {"policies": [{"name": name, **report.to_dict()} for name, report in reports]})
+
+    def shadow_lines(self) -> list[str]:
+        """The same for an operator's log, a line a limit and tier; none where there is no shadow limit."""
+        reports = self._shadow_reports().items()
+        return [f"shadow limit {name}/{count}" for name, report in reports for count in report.counts]
+
+    def _shadow_reports(self) -> Mapping[str, ShadowReport]:
+        reports = {name: limiter.shadow_report() for name, limiter in self._serving.limiters.items()}
+        return {name: report for name, report in reports.items() if report.counts}
+
     def openapi(self) -> Answer:
         """The description of this API, OpenAPI 3.1."""
         return Answer.of(200, openapi_document())
@@ -194,8 +204,6 @@ class Api:
             expected = f"a whole number, or numbers by limit name; limits without a fixed cost: {names}"
             return failed(Fault(422, str(error), "urn:headway:invalid-request", expected, f"{where}/cost"))
         self._note(decision, request)
-        if commit and decision.shadowed:
-            self.would_have_refused.update((request.policy, name) for name in decision.shadowed)
         return decided(decision, accept_language=accept_language)
 
     def _note(self, decision: Decision, request: CheckRequest) -> None:
@@ -224,8 +232,11 @@ class Api:
             "on_store_failure": limit.on_store_failure.value,
             "shadow": limit.shadow,
             **({} if isinstance(part, Limit) else {"depends": str(part)}),
-            **({"would_have_refused": self.would_have_refused[policy, limit.name]} if limit.shadow else {}),
+            **({"would_have_refused": self._would_have_refused(policy, limit.name)} if limit.shadow else {}),
         }
+
+    def _would_have_refused(self, policy: str, limit: str) -> int:
+        return self._serving.limiters[policy].shadow_report().of(limit).would_refuse
 
 
 def _unknown(policy: str, known: Mapping[str, object], where: str) -> Fault:

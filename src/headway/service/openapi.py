@@ -26,6 +26,7 @@ def openapi_document() -> _Schema:
             "/v1/check": {"post": _decision("check", "Decide a request, and charge it if it is admitted")},
             "/v1/peek": {"post": _decision("peek", "What /v1/check would answer now; nothing is charged")},
             "/v1/policies": _get("policies", "Which policies there are", {"200": _ok("Policies")}),
+            "/v1/shadow": _get("shadow", "What shadow limits would have refused", {"200": _ok("Shadows")}),
             "/healthz": _get(
                 "health", "The process runs; touches neither limits nor the store", {"200": _ok("Status")}
             ),
@@ -125,6 +126,8 @@ def _schemas() -> _Schema:
     text: _Schema = {"type": "string"}
     texts: _Schema = {"type": "array", "items": text}
     count: _Schema = {"type": "integer", "minimum": 0}
+    maybe: _Schema = {"type": ["integer", "null"], "minimum": 0}
+    share: _Schema = {"minimum": 0, "maximum": 1}
     wait: _Schema = {"type": ["integer", "null"], "minimum": 0, "description": f"{_MILLISECONDS}; null: no wait helps"}
     milliseconds: _Schema = {**count, "description": _MILLISECONDS}
     return {
@@ -231,9 +234,31 @@ def _schemas() -> _Schema:
                     "type": "string",
                     "description": "on what of a request it depends; quota is then one of several",
                 },
-                "would_have_refused": {**count, "description": "requests since the start; only of a shadow limit"},
+                "would_have_refused": {**count, "description": "only of a shadow limit; /v1/shadow says more"},
             },
             optional=("depends", "would_have_refused"),
+        ),
+        "Shadows": _object({"policies": {"type": "array", "items": _ref("Shadow")}}),
+        "Shadow": _object(
+            {
+                "name": {**text, "description": "the policy"},
+                "since": {"type": "string", "format": "date-time", "description": "when counting began"},
+                "counts": {"type": "array", "items": _ref("ShadowCount")},
+            }
+        ),
+        "ShadowCount": _object(
+            {
+                "limit": text,
+                "tier": {"type": ["string", "null"], "description": "null: requests of all tiers"},
+                "requests": {**count, "description": "how many the limit was asked for"},
+                "would_refuse": {**count, "description": "how many of them it would have refused"},
+                "newly_refused": {**count, "description": "how many of those the enforced limits let pass"},
+                "callers": {**maybe, "description": "different keys; null for a limit without a key"},
+                "callers_refused": {**maybe, "description": "different keys that would have been refused"},
+                "exact": {"type": "boolean", "description": "callers are exact, else right within about 3 %"},
+                "share": {**share, "type": "number", "description": "would_refuse / requests"},
+                "callers_share": {**share, "type": ["number", "null"], "description": "callers_refused / callers"},
+            }
         ),
     }
 

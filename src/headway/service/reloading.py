@@ -72,7 +72,12 @@ class Reloading:
         return at_rest and now != self._read
 
     async def reload(self) -> None:
-        """Read the file again and serve it if nothing is wrong with it; say in one line what changed, or what is wrong."""
+        """Read the file again and serve it if nothing is wrong with it; say in one line what changed, or what is wrong.
+
+        Says first what shadow limits would have refused so far: a policy that changes is counted anew.
+        """
+        for line in self.api.shadow_lines():
+            self.say(line)
         if self.path is None:
             self.say("the built-in policies have no file, so there is nothing to reload")
             return

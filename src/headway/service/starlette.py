@@ -69,6 +69,7 @@ def application(api: Api, beside: Callable[[], Coroutine[None, None, None]] | No
             Route("/v1/check", decide(commit=True), methods=["POST"]),
             Route("/v1/peek", decide(commit=False), methods=["POST"]),
             Route("/v1/policies", told(api.policies), methods=["GET"]),
+            Route("/v1/shadow", told(api.shadow), methods=["GET"]),
             Route("/healthz", told(api.health), methods=["GET"]),
             Route("/readyz", ready, methods=["GET"]),
             Route("/openapi.json", told(api.openapi), methods=["GET"]),
