@@ -14,7 +14,9 @@ from headway.core.limit import Limit
 from headway.stores.redis.keys import limit_pattern, slot_of, stored_key
 
 texts = st.text(max_size=20)
-keys = st.recursive(st.one_of(texts, st.binary(max_size=8)), lambda parts: st.tuples(parts, parts), max_leaves=4)
+values = st.one_of(texts, st.binary(max_size=8))
+pairs = st.tuples(values, values)
+keys = st.one_of(values, pairs, st.tuples(pairs, values), st.tuples(values, pairs), st.tuples(pairs, pairs))
 
 
 def stored(key: Key, *, name: str = "l", namespace: str = "n", by: str | list[str] = "id") -> bytes:
