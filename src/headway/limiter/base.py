@@ -56,7 +56,7 @@ on_creation: list[Callable[[BaseLimiter], None]] = []
 
 
 class Way:
-    """A plan and what shortens its way: over a memory store a lane, over others what ``short`` of the store returns."""
+    """A plan and what shortens its way: over a memory store its lane, over others what the store's ``short`` returns."""
 
     __slots__ = ("lane", "plan", "short")
 
@@ -64,7 +64,7 @@ class Way:
         self.plan = plan
         self.lane: Lane | None = None if memory is None or plan.holds else memory.lane(plan.namespace, plan.limits)
         shorten = None if plan.holds else getattr(store, "short", None)
-        self.short: Short | None = self.lane.several if self.lane else shorten and shorten(plan.namespace, plan.limits)
+        self.short: Short | None = shorten and shorten(plan.namespace, plan.limits)
 
 
 class BaseLimiter:
@@ -359,19 +359,22 @@ def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...
 
     None where there is no such way, or, from the way itself, where a call needs a longer one.
     """
-    plan, several = way.plan, way.short
-    pick, names = plan.pick, frozenset(plan.attributes)
-    if several is None or pick is None or not plan.takes_any_cost:
+    plan, short = way.plan, way.short
+    several = way.lane.several if way.lane else None
+    pick, names = plan.pick, plan.attributes
+    if (short is None and several is None) or pick is None or not plan.takes_any_cost:
         return None
     ones = (1,) * len(plan.limits)
 
     def quick(attributes: Mapping[str, object], cost: int) -> tuple[Any, ...] | None:
         for name in names:
-            if type(attributes.get(name)) is not str:
+            if name not in attributes or attributes[name].__class__ is not str:
                 return None
         keys = pick(attributes)
         costs = ones if cost == 1 else (cost,) * len(ones)
-        found = several(keys, costs)
+        if several is not None:
+            return several(keys, costs)
+        found = short(keys, costs)  # type: ignore[misc]  # one of the two is there
         return None if found is None else (found[0], found[1], costs, keys, found[2])
 
     return quick

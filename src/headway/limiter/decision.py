@@ -1,6 +1,7 @@
 """``Decision``: the answer for the whole request.
 
-A plain class, not a dataclass: it is made on every call, so what few callers ask for is worked out when they ask.
+A plain class, not a dataclass, and without ``__init__``, which would cost a call as much as its lock: one is made on
+every call, its maker sets what it knows, and what few callers ask for is worked out when they ask.
 """
 
 from __future__ import annotations
@@ -40,23 +41,33 @@ class Decision:
 
     __slots__ = ("__weakref__", "_charges", "_given_back", "_made", "_plan", "_verdict", "allowed")
 
-    def __init__(
-        self,
-        plan: Plan | None,
-        made: tuple[Any, ...],
-        verdict: Verdict | None = None,
-        charges: tuple[Charge, ...] | None = None,
-    ) -> None:
-        self._plan = plan
-        self._made = made
-        self._verdict = verdict
-        self._charges = charges
-        self.allowed: bool = made[0]
+    allowed: bool
+    _plan: Plan
+    _made: tuple[Any, ...]
+    _verdict: Verdict
+    _charges: tuple[Charge, ...]
 
-    @classmethod
-    def of(cls, verdict: Verdict, charges: tuple[Charge, ...] = ()) -> Decision:
+    @staticmethod
+    def of(verdict: Verdict, charges: tuple[Charge, ...] = ()) -> Decision:
         """The decision whose facts are known already, with the charges that a store made of it."""
-        return Decision(None, (verdict.allowed,), verdict, charges)
+        decision = Decision()
+        decision.allowed, decision._verdict, decision._charges = verdict.allowed, verdict, charges
+        return decision
+
+    @staticmethod
+    def by(plan: Plan, made: tuple[Any, ...], charges: tuple[Charge, ...] | None = None) -> Decision:
+        """The decision of a plan's limits, whose facts are worked out when somebody asks.
+
+        Args:
+            plan: the limits.
+            made: whether it was admitted, when, and one cost, key and state before per limit, or the store's answer.
+            charges: the bill, where there is one already.
+        """
+        decision = Decision()
+        decision.allowed, decision._plan, decision._made = made[0], plan, made
+        if charges is not None:
+            decision._charges = charges
+        return decision
 
     def _details(self) -> tuple[int, Sequence[int], Sequence[Key], Sequence[State | None] | Answer]:
         """When it was decided (ns since 1970), and one cost, key and state before per limit, or the store's answer."""
@@ -75,14 +86,13 @@ class Decision:
         return self.verdict
 
     def __setstate__(self, verdict: Verdict) -> None:
-        self.__init__(None, (verdict.allowed,), verdict, ())  # type: ignore[misc]  # unpickled
+        self.allowed, self._verdict, self._charges = verdict.allowed, verdict, ()
 
     @property
     def verdict(self) -> Verdict:
         """The plain facts, for ``presentation``."""
-        if self._verdict is None:
+        if not hasattr(self, "_verdict"):
             plan = self._plan
-            assert plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the verdict
             now, costs, _, states = self._details()
             if isinstance(states, Answer):
                 outcomes = states.outcomes
@@ -96,7 +106,7 @@ class Decision:
     @property
     def degraded(self) -> str | None:
         """Why the store did not decide, or None where it did."""
-        return None if self._verdict is None else self._verdict.degraded
+        return self._verdict.degraded if hasattr(self, "_verdict") else None
 
     @property
     def limit(self) -> str | None:
@@ -186,11 +196,9 @@ class Decision:
         """
         if not self.allowed:
             return ()
-        charges = self._charges
-        if charges is None:
-            assert self._plan is not None  # noqa: S101  # only ``of`` leaves it out, and gives the charges
+        if not hasattr(self, "_charges"):
             _, costs, keys, _ = self._details()
-            charges = self._charges = self._plan.charges(keys, costs)
+            self._charges = self._plan.charges(keys, costs)
         verdict = self.verdict
         return tuple(
             Change(
@@ -198,7 +206,7 @@ class Decision:
                 Receipt(verdict.now, cost, charge.lease.token if charge.lease else 0, outcome),
                 give_back=cost if give_back else 0,
             )
-            for charge, cost, outcome in zip(charges, verdict.costs, verdict.outcomes, strict=False)
+            for charge, cost, outcome in zip(self._charges, verdict.costs, verdict.outcomes, strict=False)
             if cost and isinstance(outcome, Admitted)
             if not holds_only or charge.limit.algorithm is Algorithm.CONCURRENCY
         )

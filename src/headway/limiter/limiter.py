@@ -99,9 +99,9 @@ class Limiter(BaseLimiter):
                 if self._one is not None:
                     made = self._one(named, cost)
                     if made is not None:
-                        decision = OneDecision()  # as ``Decision.by``, without the call
-                        decision.allowed, decision._plan, decision._made = made[0], self.plan, made
-                        return decision
+                        one = OneDecision()  # as ``Decision.by``, without the call
+                        one.allowed, one._plan, one._made = made[0], self.plan, made
+                        return one
                 elif self._quick is not None:
                     found = self._quick(named, cost)
                     if found is not None:

@@ -52,7 +52,7 @@ class MemoryStore:
         self.max_keys = max_keys
         self.full_count = 0
         self.clock: Clock = AnchoredClock() if clock is None else clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # one that knows its owner: see ``lane``
         self._tables: dict[tuple[str, str, str, tuple[str, ...]], Table] = {}
         self._held = 0
         self._logged_at = -_LOG_EVERY_NS
