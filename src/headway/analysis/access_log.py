@@ -16,7 +16,7 @@ from typing import Final
 
 from headway.core.quota import SECOND
 
-__all__ = ["ABSENT", "PARTS", "instant", "line_pattern", "method_and_path", "request_matcher", "whole_lines"]
+__all__ = ["ABSENT", "PARTS", "SHAPES", "instant", "line_pattern", "method_and_path", "request_matcher", "whole_lines"]
 
 ABSENT: Final = b"-"
 """What both formats write for a value that a request does not have."""
@@ -33,8 +33,9 @@ _QUOTED: Final = rb'[^"\\\n]*+(?:\\.[^"\\\n]*+)*+'
 # A user's name may hold spaces, but only after an identity of "-": a log with the host's name in front of the address
 # (vhost_combined) must not pass for one that begins with the address.
 _IDENTITY: Final = rb"(?:- |[^ \n]++ (?=[^ \n]++ \[))"
-_SHAPES: Final = {
+SHAPES: Final = {
     "address": rb"[^ \n]++",
+    "identity": _IDENTITY,
     "user": rb"[^\[\n]++",
     "stamp": rb"[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2} [+-][0-9]{4}",
     "request": _QUOTED,
@@ -42,6 +43,8 @@ _SHAPES: Final = {
     "referer": _QUOTED,
     "agent": _QUOTED,
 }
+"""What each part of a line looks like, and the identity (with the space behind it), which nobody captures."""
+
 _COMMON: Final = (
     rb'%(address)s %(identity)s%(user)s(?<= )\[%(stamp)s\] "%(request)s" %(status)s (?:[0-9]++|-)(?![^ \r\n])'
 )
@@ -64,9 +67,7 @@ def line_pattern(parts: Collection[str]) -> re.Pattern[bytes]:
         parse, which leaves the others empty. Referer and agent are empty too where a line has none; a user's name is
         followed by a space.
     """
-    shapes = {name.encode(): (b"(%s)" if name in parts else b"(?:%s)") % shape for name, shape in _SHAPES.items()} | {
-        b"identity": _IDENTITY
-    }
+    shapes = {name.encode(): (b"(%s)" if name in parts else b"(?:%s)") % shape for name, shape in SHAPES.items()}
     line = _COMMON + (_COMBINED if {"referer", "agent"} & set(parts) else b"")
     return re.compile(rb"(?:" + line % shapes + rb"[^\n]*+|([^\n]*+))\n")
 

@@ -1,0 +1,1 @@
+"""Readers of access logs (``analysis/logs/``; ``tests/analysis/logs.py`` makes some)."""
