@@ -83,7 +83,9 @@ slower = rules.filter(lambda rule: rule.interval >= rule.scale)
 moves = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 40), st.integers(0, 700))
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["hit", "hit", "reserve", "reserve", "give", "give", "quota"]), moves, st.integers(0, 50)
+        st.sampled_from(["hit", "hit", "reserve", "reserve", "give", "give", "quota", "forget"]),
+        moves,
+        st.integers(0, 50),
     ),
     max_size=16,
 )
@@ -93,6 +95,8 @@ steps = st.lists(
 def test_no_giving_back_ever_lifts_a_key_above_as_if(several: list[Gcra], history: list[tuple[str, int, int]]) -> None:
     """Hits, reservations, refunds, cancels, partial commits, expiries, quotas changed as is: never owed less than as if.
 
+    A store may forget the key whenever the rule says so.
+
     A quota that is changed may cost or gain a nanosecond: times are told in whole ones.
     """
     key = Key(several[0])
@@ -101,6 +105,9 @@ def test_no_giving_back_ever_lifts_a_key_above_as_if(several: list[Gcra], histor
         key.now += move
         if kind == "quota":
             key.rule = several[number % len(several)]
+        elif kind == "forget":
+            if key.state is not None and key.rule.expires_at(key.state) <= key.now:
+                key.state = None
         elif kind in ("hit", "reserve"):
             ttl = [1, 5, FOR_EVER, FOR_EVER][number % 4] if kind == "reserve" else None
             charged = key.hit(1 + number % key.rule.burst, ttl)
@@ -368,3 +375,30 @@ def test_a_ledger_comes_back_from_its_numbers(given_back: GivenBack | None) -> N
     assert unpack(pack(ledger), 50) == Ledger(given_back, [Reserved(1, 10, 20, 100), records[2]])
     assert unpack(pack(ledger), 100) == Ledger(None, [])
     assert unpack((), 0) == Ledger(None, [])
+
+
+def test_a_key_with_an_open_reservation_may_not_be_forgotten_though_it_has_recovered() -> None:
+    """Its state says when it may be: when the last lease has expired; a debt charged until then is owed."""
+    rule = Gcra(10, 30)
+    state, outcome = rule.decide(None, 100, 1, Lease(7, 500))
+    assert isinstance(outcome, Admitted)
+    assert rule.expires_at(state) == 600
+    state, _ = rule.decide(state, 200, 1, Lease(8, 300))
+    assert rule.expires_at(state) == 600
+    assert rule.expires_at(rule.give_back(state, 300, 0, Receipt(100, 1, 7, outcome))) == 500
+    assert rule.expires_at(rule.decide(state, 700, 1)[0]) == 710
+
+
+def test_a_refund_after_an_earlier_one_takes_nothing_of_what_came_after_the_key_had_recovered() -> None:
+    """Two charges at once; the first refunded at once, the second when the key may seem recovered: a later one stays."""
+    rule = Gcra(10, 40)
+    state, first = rule.decide(None, 100, 1)
+    state, second = rule.decide(state, 100, 1)
+    assert isinstance(first, Admitted)
+    assert isinstance(second, Admitted)
+    state = rule.give_back(state, 101, 1, Receipt(100, 1, 0, first))
+    assert rule.expires_at(state) == 120, (
+        "the key owes nothing from 110 on, but the second charge is not paid until 120"
+    )
+    state, _ = rule.decide(state, 115, 1)
+    assert rule.ticks(rule.give_back(state, 115, 1, Receipt(100, 1, 0, second))) == 125

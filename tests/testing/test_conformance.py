@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.gcra import Gcra
 from headway.core.limit import Limit
 from headway.core.outcome import Outcome, Refused
 from headway.stores.base import Answer, Store
@@ -52,6 +56,9 @@ class TestThreadedStore(TestSqliteStore):
 
     def open_store(self, clock: Callable[[], int] | None) -> Store:
         return blocking(ThreadedStore(SqliteStore(self.path, clock=clock or wall_clock)))
+
+
+CHANGES = "test_changes_do_as_the_core_does"
 
 
 class Wrong(MemoryStore):
@@ -122,6 +129,97 @@ class ResetsTooMuch(Wrong):
         self.close()
 
 
+class RefundsNothing(Wrong):
+    """Changes are answered and not done."""
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        return (True,) * len(changes)
+
+
+class ForgetsReservations(Wrong):
+    """What has recovered is forgotten, whoever still holds a reservation on it."""
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        for table in self._tables.values():
+            for key, state in list(table.states.items()):
+                if isinstance(table.rule, Gcra) and state is not None and table.rule.ticks(state) <= self.clock():
+                    table.states[key] = None
+        return super().change(changes)
+
+
+class ForgetsRefunds(Wrong):
+    """Of what was given back nothing is remembered."""
+
+    def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
+        for table in self._tables.values():
+            for key, state in table.states.items():
+                if type(state) is tuple and len(state) > 6 and state[3] <= 0 and isinstance(table.rule, Gcra):
+                    table.states[key] = state[:3] + state[7:]
+        return super().advance(charges, commit=commit)
+
+
+class SettlesTwice(Wrong):
+    """A lease that was settled gives back again."""
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        super().change([replace(c, charge=replace(c.charge, lease=None)) for c in changes])
+        return (True,) * len(changes)
+
+
+class ForgivesDebt(Wrong):
+    """What a commit takes beyond the reservation is not charged."""
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        return super().change([replace(change, take=0) for change in changes])
+
+
+class RenewsNothing(Wrong):
+    """A renewal is answered and not done."""
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        return tuple(change.renew or super(RenewsNothing, self).change([change])[0] for change in changes)
+
+
+class GrantsAllOrNothing(Wrong):
+    """A flexible cost that does not bend."""
+
+    def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
+        return super().advance([replace(charge, flexible=False) for charge in charges], commit=commit)
+
+
+class ChangesOneByOne(Wrong):
+    """Between two changes of one call others are let in."""
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        done = []
+        for change in changes:
+            done += super().change([change])
+            time.sleep(0.001)
+        return tuple(done)
+
+
+class RequotaChangesNothing(Wrong):
+    """The states stay as they are."""
+
+    def requota(self, namespace: str, old: Limit, new: Limit) -> int:
+        return len(self._table(namespace, new).states)
+
+
+class ClearsOtherNamespaces(Wrong):
+    """A limit of that name is cleared for everybody."""
+
+    def clear(self, namespace: str, limit: Limit) -> int:
+        found = [place[0] for place in self._tables if place[1] == limit.name and place[3] == limit.by]
+        return sum(super(ClearsOtherNamespaces, self).clear(each, limit) for each in found)
+
+
+class LinesClearAtOnce(Wrong):
+    """Nobody is told how long a line is."""
+
+    def clears_after(self, charge: Charge) -> tuple[int, int]:
+        return 0, self.clock()
+
+
 def promises() -> list[str]:
     return [name for name in dir(StoreConformance) if name.startswith("test_")]
 
@@ -153,6 +251,17 @@ def broken_promises(kind: Callable[..., Store]) -> set[str]:
         (ForgetsEarly, {"test_state_is_kept_until_it_has_recovered"}),
         (OwnClock, {"test_it_answers_as_the_core_does", "test_equality_conforms"}),
         (ResetsTooMuch, {"test_reset_forgets_what_it_is_given_and_nothing_else"}),
+        (RefundsNothing, {"test_a_refund_leaves_the_key_as_if_it_had_not_been_charged", CHANGES}),
+        (ForgetsReservations, {"test_an_open_reservation_keeps_its_key", CHANGES}),
+        (ForgetsRefunds, {"test_what_was_given_back_is_remembered_as_long_as_it_matters"}),
+        (SettlesTwice, {"test_a_lease_is_settled_once", CHANGES}),
+        (ForgivesDebt, {"test_debt_is_charged_without_asking", CHANGES}),
+        (RenewsNothing, {"test_leases_are_given_back_renewed_and_expire", CHANGES}),
+        (GrantsAllOrNothing, {"test_a_partial_grant_is_what_fits", CHANGES}),
+        (ChangesOneByOne, {"test_changes_of_one_call_are_done_in_one_step"}),
+        (RequotaChangesNothing, {"test_a_requota_keeps_the_share_of_every_key"}),
+        (ClearsOtherNamespaces, {"test_clear_forgets_every_key_of_its_limit_alone"}),
+        (LinesClearAtOnce, {"test_a_line_clears_when_the_core_says", CHANGES}),
     ],
 )
 def test_a_store_with_a_fault_does_not_pass(kind: type[Wrong], least: set[str]) -> None:

@@ -108,7 +108,7 @@ class Gcra:
         back = min(back, left)
         ledger = ledger._replace(records=records)
         if back and tat >= ended + self.interval:  # something was charged on top of it
-            ledger = ledger.after(now, back, ended, self.expires_at(state))
+            ledger = ledger.after(now, back, ended, self._paid_at(state))
         return self._state(start + left - back, ledger, min(self._debt(state), max(0, left - back - self.depth)))
 
     def take(self, state: TatState | None, now: int, units: int) -> TatState:
@@ -123,7 +123,7 @@ class Gcra:
     def scaled(self, state: TatState, now: int, old: Gcra) -> TatState:
         """The same share of the burst in use, rounded up; what is charged already stays charged; see ``Rule.scaled``."""
         owed, _ = old._owed(state, now * old.scale)
-        settled = Ledger(GivenBack(now, NOTHING_YET, 0, self.expires_at(state)), [])
+        settled = Ledger(GivenBack(now, NOTHING_YET, 0, self._paid_at(state)), [])
         return self._state(now * self.scale + min(self.depth, -(-owed * self.depth // old.depth)), settled)
 
     def clears_after(self, state: TatState | None, now: int, units: int) -> int:
@@ -132,8 +132,13 @@ class Gcra:
         return self._up(max(0, owed + units * self.interval - self.depth))
 
     def expires_at(self, state: TatState) -> int:
-        """The TAT itself, rounded up: from then on the key owes nothing."""
-        return state if isinstance(state, int) else -(-state[0] // state[1])
+        """The TAT itself, rounded up, or when the last reservation ends: a commit still needs what has recovered.
+
+        What was given back is remembered as long as a charge from before could still be refunded.
+        """
+        if isinstance(state, int):
+            return state
+        return max(self._paid_at(state), *state[6::4]) if len(state) > 3 else self._paid_at(state)
 
     def dump(self, state: TatState) -> tuple[int, ...]:
         """(ticks, ticks per nanosecond), then debt and reservations if there are any."""
@@ -142,6 +147,10 @@ class Gcra:
     def load(self, numbers: tuple[int, ...]) -> TatState:
         """See ``dump``; another quota's ticks are converted when they are used."""
         return numbers[0] if len(numbers) == 2 and numbers[1] == 1 else numbers
+
+    def _paid_at(self, state: TatState) -> int:
+        """The TAT itself, rounded up: from then on the key owes nothing."""
+        return state if isinstance(state, int) else -(-state[0] // state[1])
 
     def ticks(self, state: TatState) -> int:
         """The TAT in this rule's ticks, rounded up (never in the caller's favour) when another quota wrote it."""
