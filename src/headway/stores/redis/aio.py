@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import warnings
 import weakref
 from collections.abc import Sequence
 from fractions import Fraction
@@ -13,16 +12,14 @@ from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.stores.base import Answer
-from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.redis import sweeping
-from headway.stores.redis.aio_servers import AsyncServers
+from headway.stores.redis.aio_shared import lines_of
 from headway.stores.redis.base import BaseRedisStore
 from headway.stores.redis.bills import Bill
 from headway.stores.redis.keys import stored_key
 from headway.stores.redis.lane import Made
 from headway.stores.redis.line import Line
-from headway.stores.redis.settings import Node
 
 __all__ = ["AsyncRedisStore"]
 
@@ -30,7 +27,8 @@ __all__ = ["AsyncRedisStore"]
 class AsyncRedisStore(BaseRedisStore):
     """The twin of ``RedisStore``; the same arguments and errors.
 
-    One connection a server and event loop: decisions made at the same time travel together. Usable from several loops.
+    One connection a server and event loop, for all stores with the same settings: decisions made at the same time travel
+    together. Usable from several loops.
     """
 
     def __init__(
@@ -43,10 +41,10 @@ class AsyncRedisStore(BaseRedisStore):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(where, deadline=deadline, refusal_cache=refusal_cache, share=share, clock=clock)
+        self._shared = lines_of(self, shared=clock is None)
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
-        self._breakers: dict[tuple[Node, bool], Breaker] = {}
         self._owner = os.getpid()
-        weakref.finalize(self, _drop_all, self._lines)
+        weakref.finalize(self, self._shared.leave_all, self._lines)
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
@@ -78,60 +76,42 @@ class AsyncRedisStore(BaseRedisStore):
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``RedisStore.requota``."""
         self.refusals.clear()
-        topology, given = self.topology, self._clock is not None
-        return await self._line().drive(sweeping.requota(topology, namespace, old, new, self.now, given))
+        line, given = self._line(), self._clock is not None
+        return await line.drive(sweeping.requota(line.topology, namespace, old, new, self.now, given), whole=False)
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``RedisStore.clear``."""
         self.refusals.clear()
-        return await self._line().drive(sweeping.clear(self.topology, namespace, limit))
+        line = self._line()
+        return await line.drive(sweeping.clear(line.topology, namespace, limit), whole=False)
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        given = self._clock is not None
-        return await self._line().drive(sweeping.clears_after(self.topology, charge, self.now, given))
+        line, given = self._line(), self._clock is not None
+        return await line.drive(sweeping.clears_after(line.topology, charge, self.now, given))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
         self.refusals.forget(keys)
-        await self._line().drive(sweeping.reset(self.topology, keys))
+        line = self._line()
+        await line.drive(sweeping.reset(line.topology, keys))
 
     async def close(self) -> None:
-        """Let this loop's calls under way end and close its connections; those of loops that have ended too."""
-        line = self._lines.pop(asyncio.get_running_loop(), None)
-        if line is not None:
-            await line.close()
-        _drop_ended(self._lines)
+        """Let this loop's calls under way end and close its connections, if no other store works with them."""
+        if self._owner == os.getpid() and self._lines.pop(asyncio.get_running_loop(), None) is not None:
+            line = self._shared.leave(asyncio.get_running_loop())
+            if line is not None:
+                await line.close()
+        for loop in [loop for loop in self._lines if loop.is_closed()]:
+            self._shared.leave_all({loop: self._lines.pop(loop)})
 
     def _line(self) -> Line:
         loop = asyncio.get_running_loop()
+        if self._owner != os.getpid():  # forked: the parent's loop and its connections are not ours
+            self._owner = os.getpid()
+            self._lines.clear()
         line = self._lines.get(loop)
-        if line is None or self._owner != os.getpid():
-            if self._owner != os.getpid():  # forked: the parent's loop and its connections are not ours
-                self._owner = os.getpid()
-                self._lines.clear()
-                self._breakers.clear()
-            _drop_ended(self._lines)
-            servers = AsyncServers(self.settings, self.deadline, self._breakers)
-            topology = self.new_topology() if self._lines else self.topology
-            line = self._lines[loop] = Line(topology, servers, self.now, self._clock is not None)
+        if line is None:
+            line = self._lines[loop] = self._shared.join(loop, self, self.now, self._clock is not None)
         return line
-
-
-def _drop_ended(lines: dict[asyncio.AbstractEventLoop, Line]) -> None:
-    for loop in [loop for loop in lines if loop.is_closed()]:
-        _drop(lines.pop(loop))
-
-
-def _drop_all(lines: dict[asyncio.AbstractEventLoop, Line]) -> None:
-    while lines:
-        _drop(lines.popitem()[1])
-
-
-def _drop(line: Line) -> None:
-    """Close what an ended loop left open: it cannot be asked to, so the sockets go when nothing refers to them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        line.drop()
-        del line

@@ -11,7 +11,7 @@ from headway.stores.redis.aio_wire import AsyncWire
 from headway.stores.redis.handshake import LOOK, judge, reason_of, warn_of_eviction
 from headway.stores.redis.resp import Reply
 from headway.stores.redis.settings import Node, Settings
-from headway.stores.redis.topology import Heard, Send
+from headway.stores.redis.topology import INSISTS_SHARE, LEAST_SHARE, Heard, Send
 
 __all__ = ["AsyncServer", "AsyncServers"]
 
@@ -28,14 +28,23 @@ class AsyncServer:
         self._connecting = asyncio.Lock()
         self._looked = settings.mode == "sentinel" and node in settings.nodes
 
-    async def trip(self, data: bytes, count: int) -> list[Reply]:
+    async def trip(self, data: bytes, count: int, until: float | None = None) -> list[Reply]:
         """Send commands and read as many replies.
+
+        Args:
+            data: the packed commands.
+            count: how many they are.
+            until: on the loop's clock, by when the caller wants the replies; None: a whole deadline from now.
 
         Raises:
             StoreError: no replies in time; what became of the commands is not known.
         """
+        now = asyncio.get_running_loop().time()
+        if until is None:
+            until = now + self.deadline
+        elif until - now < self.deadline * LEAST_SHARE:  # others have used it up: no fault of this server
+            raise StoreUnavailable(f"Redis store {self.node}: {reason_of(TimeoutError(), self.deadline)}")
         self.breaker.enter()
-        until = asyncio.get_running_loop().time() + self.deadline
         try:
             wire = self._wire
             if wire is None or wire.closed:
@@ -65,6 +74,12 @@ class AsyncServer:
             self._wire.close()
             self._wire = None
 
+    def after_fork(self) -> None:
+        """In the child: the connection is the parent's."""
+        if self._wire is not None:
+            self._wire.after_fork()
+            self._wire = None
+
 
 class AsyncServers:
     """All servers of one store, for one event loop.
@@ -90,8 +105,10 @@ class AsyncServers:
             server = self._servers[node, sentinel] = AsyncServer(settings, node, self.deadline, breaker)
         return server
 
-    async def exchange(self, sends: Sequence[Send]) -> list[Heard]:
-        """Send everything, to all servers at once, and read what each says."""
+    async def exchange(self, sends: Sequence[Send], until: float | None = None) -> list[Heard]:
+        """Send everything, to all servers at once, and read what each says; ``until`` as in ``AsyncServer.trip``."""
+        if until is not None:
+            until = await self._prepared(sends, until)
         places: dict[AsyncServer, list[int]] = {}
         for index, send in enumerate(sends):
             places.setdefault(self.server(send.node, sentinel=send.to_sentinel), []).append(index)
@@ -100,7 +117,7 @@ class AsyncServers:
         async def one(server: AsyncServer, indexes: list[int]) -> None:
             try:
                 data = b"".join([sends[index].data for index in indexes])
-                replies = iter(await server.trip(data, sum(sends[index].commands for index in indexes)))
+                replies = iter(await server.trip(data, sum(sends[index].commands for index in indexes), until))
             except StoreError as error:
                 for index in indexes:
                     heard[index] = error
@@ -115,6 +132,21 @@ class AsyncServers:
         else:
             await asyncio.gather(*(one(server, indexes) for server, indexes in places.items()))
         return heard
+
+    async def _prepared(self, sends: Sequence[Send], until: float) -> float:
+        """Wait, if one of them asks for it; by when the replies have to be here."""
+        time = asyncio.get_running_loop().time
+        pause = max(send.pause for send in sends)
+        if pause:
+            await asyncio.sleep(max(0.0, min(pause, until - time())))
+        if any(send.insists for send in sends):
+            return max(until, time() + self.deadline * INSISTS_SHARE)
+        return until
+
+    def after_fork(self) -> None:
+        """In the child: the connections are the parent's."""
+        for server in self._servers.values():
+            server.after_fork()
 
     def close(self) -> None:
         """Close all connections."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import socket
 from collections import deque
 from dataclasses import dataclass, field
@@ -97,6 +98,15 @@ class AsyncWire(asyncio.Protocol):
         if self.transport is not None and not self._loop.is_closed():
             self.transport.abort()
         self.transport = None
+
+    def after_fork(self) -> None:
+        """In the child: close our copy of the parent's socket; what has its number now is no socket, and harms nobody."""
+        raw = None if self.transport is None else self.transport.get_extra_info("socket")
+        self.transport = None
+        if raw is not None and raw.fileno() >= 0:
+            nothing = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nothing, raw.fileno(), inheritable=False)
+            os.close(nothing)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See ``asyncio.Protocol``."""

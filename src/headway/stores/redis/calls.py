@@ -6,7 +6,7 @@ A command is sent again only where the reply says that nothing was done.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.redis.handshake import problem_of
@@ -15,12 +15,18 @@ from headway.stores.redis.scripts import Script
 from headway.stores.redis.settings import Node
 from headway.stores.redis.topology import Flow, Heard, Send, Topology
 
-__all__ = ["answer_of", "ask", "run", "run_untimed", "together"]
+__all__ = ["answer_of", "ask", "insisting", "run", "run_untimed", "together"]
 
 _Result = TypeVar("_Result")
 
 _MOST_HOPS: Final = 5
 _ASKING: Final = command(b"ASKING")
+_TRY_AGAIN_S: Final = 0.005
+_MOST_TRIES: Final = 20
+"""Of a command whose keys are on their way from one node to another; the deadline ends them sooner."""
+
+_Hop: TypeAlias = tuple[Node, bytes, float]
+"""Where to go, what to say first, and the seconds to wait before."""
 
 
 def run(
@@ -64,19 +70,10 @@ def _run_on(
     """Begin with a server that should be the right one; the one that answered, and its reply."""
     rest = (b"%d" % len(keys), *keys, *args)
     data = command(b"EVALSHA", script.sha, *rest)
-    prefix = b""
-    heard: Heard = None
-    for _ in range(_MOST_HOPS):
-        (heard,) = yield [Send(node, prefix + data, 2 if prefix else 1)]
-        if not isinstance(heard, Failed):
-            break
-        if heard.kind == "NOSCRIPT":
-            data = command(b"EVAL", script.text, *rest)
-            continue
-        hop = yield from _hop(topology, slot, node, heard)
-        if hop is None:
-            break
-        node, prefix = hop
+    (heard,) = yield [Send(node, data)]
+    if isinstance(heard, Failed):
+        known = command(b"EVAL", script.text, *rest)
+        node, heard = yield from _hopping(topology, slot, node, data, known, heard)
     return node, answer_of(topology, node, heard)
 
 
@@ -87,17 +84,44 @@ def ask(topology: Topology, slot: int | None, *parts: bytes) -> Flow[Reply]:
         StoreError: as ``run``.
     """
     node = yield from topology.where(slot)
-    prefix = b""
-    heard: Heard = None
-    for _ in range(_MOST_HOPS):
-        (heard,) = yield [Send(node, prefix + command(*parts), 2 if prefix else 1)]
-        if not isinstance(heard, Failed):
-            break
-        hop = yield from _hop(topology, slot, node, heard)
+    data = command(*parts)
+    (heard,) = yield [Send(node, data)]
+    if isinstance(heard, Failed):
+        node, heard = yield from _hopping(topology, slot, node, data, data, heard)
+    return answer_of(topology, node, heard)
+
+
+def _hopping(
+    topology: Topology, slot: int | None, node: Node, data: bytes, known: bytes, heard: Heard
+) -> Flow[tuple[Node, Heard]]:
+    """Go where error replies send us, saying ``data``, or ``known`` where the script is not; the last reply."""
+    hops = tries = 0
+    while isinstance(heard, Failed) and hops < _MOST_HOPS and tries < _MOST_TRIES:
+        hop: _Hop | None = (node, b"", 0.0)
+        if heard.kind == "NOSCRIPT":
+            data = known
+        elif heard.kind == "TRYAGAIN" and slot is not None:  # some keys of a bill have moved already, some have not yet
+            node = yield from topology.where(slot)
+            hop, tries = (node, b"", _TRY_AGAIN_S), tries + 1
+        else:
+            hop = yield from _hop(topology, slot, node, heard)
         if hop is None:
             break
-        node, prefix = hop
-    return answer_of(topology, node, heard)
+        hops += -1 if heard.kind == "TRYAGAIN" else 1  # the hop that led there is made again
+        node, prefix, pause = hop
+        (heard,) = yield [Send(node, prefix + data, 2 if prefix else 1, pause=pause)]
+    return node, heard
+
+
+def insisting(flow: Flow[_Result]) -> Flow[_Result]:
+    """A flow whose commands are sent also where the time of the call is nearly up."""
+    try:
+        sends = next(flow)
+        while True:
+            sends = flow.send((yield [send._replace(insists=True) for send in sends]))
+    except StopIteration as stop:
+        result: _Result = stop.value
+        return result
 
 
 def together(flows: Sequence[Flow[_Result]]) -> Flow[list[_Result | StoreError]]:
@@ -127,20 +151,20 @@ def together(flows: Sequence[Flow[_Result]]) -> Flow[list[_Result | StoreError]]
     return results  # type: ignore[return-value]  # every flow has ended, in a value or an error
 
 
-def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Flow[tuple[Node, bytes] | None]:
+def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Flow[_Hop | None]:
     """Where to go after a reply that says that nothing was done there, and what to say first; None: nowhere."""
     kind, _, rest = failed.text.partition(" ")
     if kind in ("MOVED", "ASK") and slot is not None:
         host, _, port = rest.partition(" ")[2].rpartition(":")
         place = Node(host or node.host, int(port))
         if kind == "ASK":
-            return place, _ASKING
+            return place, _ASKING, 0.0
         topology.moved(slot, place)
-        return place, b""
+        return place, b"", 0.0
     if kind in ("READONLY", "MASTERDOWN"):  # it was the master once
         topology.doubt()
         place = yield from topology.where(slot)
-        return (place, b"") if place != node else None
+        return (place, b"", 0.0) if place != node else None
     return None
 
 

@@ -19,7 +19,7 @@ from headway.core.rule import State
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.redis.bills import MOST_BILLS, MOST_CHARGES, Bill, Decided, Now, Part, decided, packed, read
-from headway.stores.redis.calls import run, together
+from headway.stores.redis.calls import insisting, run, together
 from headway.stores.redis.changing import change
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.stores.redis.scripts import script
@@ -70,7 +70,7 @@ def _decide_spread(
             back.append([undo for part in share for undo in _given_back(part)])
         results.append(error or _joined(bill, share, now(), allowed=allowed))
     if back:
-        yield from change(topology, back, now, clock)
+        yield from insisting(change(topology, back, now, clock))
     return results
 
 

@@ -13,13 +13,14 @@ from typing import Any, TypeVar
 from headway.core.change import Change
 from headway.core.lease import Receipt
 from headway.core.outcome import Admitted
-from headway.errors import StoreError
+from headway.errors import StoreError, StoreUnavailable
 from headway.stores.clock import Clock
 from headway.stores.redis.aio_servers import AsyncServers
 from headway.stores.redis.bills import MOST_BILLS, Bill, Decided
 from headway.stores.redis.calls import together
 from headway.stores.redis.changing import change
 from headway.stores.redis.deciding import decide
+from headway.stores.redis.handshake import reason_of
 from headway.stores.redis.topology import Flow, Topology
 from headway.stores.redis.undo import Undo
 
@@ -29,17 +30,19 @@ T = TypeVar("T")
 
 _MOST_AT_ONCE = 4 * MOST_BILLS
 
-_Waiting = tuple[Bill | Sequence[Change], asyncio.Future[Any]]
+_Waiting = tuple[Bill | Sequence[Change], asyncio.Future[Any], float]
+"""What is asked for, its answer, and by when that has to be here, on the loop's clock."""
 
 
 class Line:
     """The decisions and changes of one event loop on their way to one store.
 
     A caller that is cancelled before its bill was sent is not charged. Once it was sent the trip goes on for the others,
-    and what it was charged is given back.
+    and what it was charged is given back. So it is where a caller's time is up, which counts from the call: who has waited
+    for the trip before has less of it left.
 
     Args:
-        topology: where the keys are; of this loop alone.
+        topology: where the keys are; this loop's.
         servers: this loop's.
         now: about the store's clock.
         clock: see ``deciding.decide``.
@@ -47,12 +50,13 @@ class Line:
 
     def __init__(self, topology: Topology, servers: AsyncServers, now: Clock, clock: bool) -> None:
         self.servers = servers
-        self._topology = topology
+        self.topology = topology
         self._now = now
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._waiting: list[_Waiting] = []
         self._task: asyncio.Task[None] | None = None
+        self._overdue: asyncio.TimerHandle | None = None
 
     def decide(self, bill: Bill) -> asyncio.Future[Decided]:
         """The bill's answer; cancel it to withdraw the bill."""
@@ -62,12 +66,15 @@ class Line:
         """Whether each change was in time."""
         return self._join(changes)
 
-    async def drive(self, flow: Flow[T]) -> T:
-        """Perform a flow by itself."""
+    async def drive(self, flow: Flow[T], *, whole: bool = True) -> T:
+        """Perform a flow by itself; ``whole``: all of it within one deadline, else each of its trips."""
+        return await self._drive(flow, self._loop.time() + self.servers.deadline if whole else None)
+
+    async def _drive(self, flow: Flow[T], until: float | None) -> T:
         try:
             sends = next(flow)
             while True:
-                sends = flow.send(await self.servers.exchange(sends))
+                sends = flow.send(await self.servers.exchange(sends, until))
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -84,7 +91,7 @@ class Line:
 
     def _join(self, what: Bill | Sequence[Change]) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append((what, future))
+        self._waiting.append((what, future, self._loop.time() + self.servers.deadline))
         if self._task is None:
             self._task = self._loop.create_task(self._run())
         return future
@@ -92,35 +99,58 @@ class Line:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                going = [one for one in self._waiting[:_MOST_AT_ONCE] if not one[1].done()]
+                going = self._waiting[:_MOST_AT_ONCE]
                 del self._waiting[:_MOST_AT_ONCE]
+                self._give_up(going)
+                going = [one for one in going if not one[1].done()]
                 if going:
                     await self._trip(going)
         finally:
             self._task = None
 
+    def _give_up(self, going: Sequence[_Waiting]) -> None:
+        """Tell those whose time is up; look again when it is for the next one."""
+        now = self._loop.time()
+        soonest = latest = going[-1][2]
+        for _, future, until in going:
+            if future.done():
+                continue
+            if until <= now:
+                reason = reason_of(TimeoutError(), self.servers.deadline)
+                future.set_exception(StoreUnavailable(f"Redis store {self.servers.settings}: {reason}"))
+            else:
+                soonest = min(soonest, until)
+        if self._overdue is not None:
+            self._overdue.cancel()
+        self._overdue = self._loop.call_at(soonest, self._give_up, going) if now < soonest < latest else None
+
     async def _trip(self, going: Sequence[_Waiting]) -> None:
+        until = going[-1][2]
         bills = [one for one in going if isinstance(one[0], Bill)]
         groups = [one for one in going if not isinstance(one[0], Bill)]
         flows: list[Flow[list[Any]]] = []
         if bills:
-            flows.append(decide(self._topology, [bill for bill, _ in bills], self._now, self._clock))  # type: ignore[misc]  # Bills
+            flows.append(decide(self.topology, [bill for bill, _, _ in bills], self._now, self._clock))  # type: ignore[misc]  # Bills
         if groups:
-            flows.append(change(self._topology, [group for group, _ in groups], self._now, self._clock))  # type: ignore[misc]  # no Bills
+            flows.append(change(self.topology, [group for group, _, _ in groups], self._now, self._clock))  # type: ignore[misc]  # no Bills
         try:
             if len(flows) == 1:
-                ends: list[Any] = [await self.drive(flows[0])]
+                ends: list[Any] = [await self._drive(flows[0], until)]
             else:
-                ends = await self.drive(together(flows))
+                ends = await self._drive(together(flows), until)
         except BaseException as error:
-            for _, future in going:
+            for _, future, _ in going:
                 if not future.done():
                     future.set_exception(_copy(error) if isinstance(error, StoreError) else error)
             if not isinstance(error, Exception):
                 raise
             return
+        finally:
+            if self._overdue is not None:
+                self._overdue.cancel()
+                self._overdue = None
         for sent, results in zip([some for some in (bills, groups) if some], ends, strict=True):
-            for index, (what, future) in enumerate(sent):
+            for index, (what, future, _) in enumerate(sent):
                 self._tell(what, future, results if isinstance(results, StoreError) else results[index])
 
     def _tell(self, what: Bill | Sequence[Change], future: asyncio.Future[Any], result: Any) -> None:

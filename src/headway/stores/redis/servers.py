@@ -14,7 +14,7 @@ from headway.stores.breaker import Breaker
 from headway.stores.redis.handshake import LOOK, judge, reason_of, warn_of_eviction
 from headway.stores.redis.resp import Reply, Unreadable
 from headway.stores.redis.settings import Node, Settings
-from headway.stores.redis.topology import Heard, Send
+from headway.stores.redis.topology import INSISTS_SHARE, LEAST_SHARE, Heard, Send
 from headway.stores.redis.wire import Wire
 
 __all__ = ["Server", "Servers"]
@@ -44,14 +44,22 @@ class Server:
         wire, until = self.start(data)
         return self.finish(wire, 1, until)[0]
 
-    def start(self, data: bytes) -> tuple[Wire, float]:
+    def start(self, data: bytes, until: float | None = None) -> tuple[Wire, float]:
         """Send commands; the connection they went out on, and by when their replies have to be here.
+
+        Args:
+            data: the packed commands.
+            until: ``time.monotonic()`` by which the caller wants the replies; None: a whole deadline from now.
 
         Raises:
             StoreError: they could not be sent.
         """
+        now = time.monotonic()
+        if until is None:
+            until = now + self.deadline
+        elif until - now < self.deadline * LEAST_SHARE:  # others have used it up: no fault of this server
+            raise StoreUnavailable(f"Redis store {self.node}: {reason_of(TimeoutError(), self.deadline)}")
         self.breaker.enter()
-        until = time.monotonic() + self.deadline
         wire = None
         try:
             wire = self._wire(until)
@@ -149,19 +157,30 @@ class Servers:
                 server = self._servers.setdefault((node, sentinel), Server(settings, node, self.deadline))
         return server
 
-    def exchange(self, sends: Sequence[Send]) -> list[Heard]:
-        """Send everything, to all servers at once, and read what each says."""
+    def exchange(self, sends: Sequence[Send], until: float | None = None) -> list[Heard]:
+        """Send everything, to all servers at once, and read what each says; ``until`` as in ``Server.start``."""
+        if until is not None:
+            until = self._prepared(sends, until)
         if len(sends) == 1:
             send = sends[0]
             server = self.server(send.node, sentinel=send.to_sentinel)
             try:
-                wire, until = server.start(send.data)
-                return [server.finish(wire, send.commands, until)[-1]]
+                wire, end = server.start(send.data, until)
+                return [server.finish(wire, send.commands, end)[-1]]
             except StoreError as error:
                 return [error]
-        return self._exchange(sends)
+        return self._exchange(sends, until)
 
-    def _exchange(self, sends: Sequence[Send]) -> list[Heard]:
+    def _prepared(self, sends: Sequence[Send], until: float) -> float:
+        """Wait, if one of them asks for it; by when the replies have to be here."""
+        pause = max(send.pause for send in sends)
+        if pause:
+            time.sleep(max(0.0, min(pause, until - time.monotonic())))
+        if any(send.insists for send in sends):
+            return max(until, time.monotonic() + self.deadline * INSISTS_SHARE)
+        return until
+
+    def _exchange(self, sends: Sequence[Send], until: float | None) -> list[Heard]:
         heard: list[Heard] = [None] * len(sends)
         places: dict[Server, list[int]] = {}
         for index, send in enumerate(sends):
@@ -169,15 +188,15 @@ class Servers:
         started: list[tuple[Server, list[int], Wire, float]] = []
         for server, indexes in places.items():
             try:
-                wire, until = server.start(b"".join(sends[index].data for index in indexes))
+                wire, end = server.start(b"".join(sends[index].data for index in indexes), until)
             except StoreError as error:
                 for index in indexes:
                     heard[index] = error
             else:
-                started.append((server, indexes, wire, until))
-        for server, indexes, wire, until in started:
+                started.append((server, indexes, wire, end))
+        for server, indexes, wire, end in started:
             try:
-                replies = iter(server.finish(wire, sum(sends[index].commands for index in indexes), until))
+                replies = iter(server.finish(wire, sum(sends[index].commands for index in indexes), end))
             except StoreError as error:
                 for index in indexes:
                     heard[index] = error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -95,12 +96,12 @@ class RedisStore(BaseRedisStore):
         """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
         self.refusals.clear()
         flow = sweeping.requota(self.topology, namespace, old, new, self.now, self._clock is not None)
-        return self._drive(flow)
+        return self._drive(flow, whole=False)
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. Walks through all keys of the server."""
         self.refusals.clear()
-        return self._drive(sweeping.clear(self.topology, namespace, limit))
+        return self._drive(sweeping.clear(self.topology, namespace, limit), whole=False)
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
@@ -117,12 +118,14 @@ class RedisStore(BaseRedisStore):
         self._leave()
         self._servers.tidy()
 
-    def _drive(self, flow: Flow[T]) -> T:
+    def _drive(self, flow: Flow[T], *, whole: bool = True) -> T:
+        """Perform a flow; ``whole``: all of it within one deadline, else each of its trips."""
         exchange = self._servers.exchange
+        until = time.monotonic() + self.deadline if whole else None
         try:
             sends = next(flow)
             while True:
-                sends = flow.send(exchange(sends))
+                sends = flow.send(exchange(sends, until))
         except StopIteration as stop:
             result: T = stop.value
             return result

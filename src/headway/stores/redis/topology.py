@@ -14,7 +14,7 @@ from headway.errors import StoreError, StoreUnavailable
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
 from headway.stores.redis.settings import Node, Settings
 
-__all__ = ["Flow", "Heard", "Send", "Topology"]
+__all__ = ["INSISTS_SHARE", "LEAST_SHARE", "Flow", "Heard", "Send", "Topology"]
 
 _Result = TypeVar("_Result")
 
@@ -22,6 +22,12 @@ SLOTS: Final = 16384
 _ASK_AGAIN_S: Final = 0.25
 """How long an answer about who is master, or which node has what, is not asked for again, however wrong it looks."""
 
+
+LEAST_SHARE: Final = 0.05
+"""Of the deadline: with less time left than that no server is asked any more."""
+
+INSISTS_SHARE: Final = 0.25
+"""Of the deadline: so long undoing may take if the time is up."""
 
 _DOUBLE: Final = struct.Struct("<d")
 _NO_INSTANT: Final = _DOUBLE.pack(0)
@@ -35,12 +41,16 @@ class Send(NamedTuple):
         data: the packed commands.
         commands: how many they are; the last one's reply is the answer.
         to_sentinel: log in as to a Sentinel.
+        pause: seconds to wait before it is sent.
+        insists: sent also where the time of the call is nearly up: it undoes what the call has done.
     """
 
     node: Node
     data: bytes
     commands: int = 1
     to_sentinel: bool = False
+    pause: float = 0.0
+    insists: bool = False
 
 
 Heard: TypeAlias = "Reply | StoreError"

@@ -129,7 +129,7 @@ def _connected(settings: Settings, node: Node, until: float) -> socket.socket:
             made.close()
             raise
         return made
-    made = socket.create_connection((node.host, node.port), timeout=left)
+    made = _reached(node, until)
     try:
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -140,3 +140,24 @@ def _connected(settings: Settings, node: Node, until: float) -> socket.socket:
         made.close()
         raise
     return made
+
+
+def _reached(node: Node, until: float) -> socket.socket:
+    """A connection to the first of the host's addresses that answers, all of them tried within the deadline."""
+    problem: OSError = OSError("the host has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM):
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the deadline has passed")
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.settimeout(left)
+            made.connect(address)
+        except BaseException as error:
+            made.close()
+            if not isinstance(error, OSError):
+                raise
+            problem = error
+        else:
+            return made
+    raise problem
