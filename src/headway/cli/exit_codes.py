@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BLOCKED", "CONFIGURATION", "INTERRUPTED", "NEVER", "OK", "REFUSED", "STORE", "UNAVAILABLE", "USAGE"]
+__all__ = ["BLOCKED", "CONFIGURATION", "FOUND", "INTERRUPTED", "NEVER", "OK", "REFUSED", "STORE", "UNAVAILABLE", "USAGE"]
 
 OK: Final = 0
 """Done; allowed."""
+FOUND: Final = 1
+"""A check has found what it was asked to fail on."""
 USAGE: Final = 64
 """The command was called wrongly."""
 NEVER: Final = 65

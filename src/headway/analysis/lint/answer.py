@@ -90,6 +90,7 @@ class Answer:
         received_at: when it arrived, on a clock that is not the server's; None where nobody knows.
         asked: what the answer is to: equal for answers to the same request; None where nothing is known.
         wants_html: the request asked for HTML.
+        assume_limit: whoever captured it knows that a limit refused, whether it says so or not.
     """
 
     status: int
@@ -100,3 +101,4 @@ class Answer:
     received_at: datetime | None = None
     asked: str | None = None
     wants_html: bool = False
+    assume_limit: bool = False

@@ -56,6 +56,7 @@ class Report:
         graded: each refusal with its marks.
         findings: everything that was found, by the order of places.
         servers: servers that the answers name, of ``rules.SERVERS``; empty where they name none.
+        stopped: somebody stopped before all was read.
     """
 
     target: str
@@ -63,6 +64,7 @@ class Report:
     graded: tuple[Graded, ...] = ()
     findings: tuple[Finding, ...] = ()
     servers: tuple[str, ...] = ()
+    stopped: bool = False
 
     @property
     def score(self) -> int | None:

@@ -198,7 +198,10 @@ class _Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("script", "style"):
-            self._within.append(tag if dict(attrs).get("type") == "application/json" or tag == "style" else "code")
+            data = tag == "script" and "json" in (dict(attrs).get("type") or "")
+            self._within.append("data" if data else tag)
+            if data:
+                self.scripts.append("")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("script", "style") and self._within:
@@ -207,8 +210,8 @@ class _Text(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._within:
             self.words.append(data)
-        elif self._within[-1] == "script":
-            self.scripts.append(data)
+        elif self._within[-1] == "data":
+            self.scripts[-1] += data
 
 
 def _parsed(text: str) -> _Text:

@@ -105,7 +105,10 @@ class Facts:
             return "never"
         if self.body.problem_type == _BLOCKED:
             return "forbidden"
-        return None if self.heard is None else str(self.heard.kind)
+        if self.heard is None:
+            return None
+        kind = str(self.heard.kind)
+        return "rate_limited" if self.answer.assume_limit and kind not in LIMIT else kind
 
     @property
     def limited(self) -> bool:

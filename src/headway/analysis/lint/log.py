@@ -120,8 +120,13 @@ class LogAudit:
             address != request.address and request.at - at <= _WITHIN for address, at in self._last_served.items()
         )
 
-    def report(self) -> Report:
-        """What was found."""
+    def report(self, *, unread: int = 0, stopped: bool = False) -> Report:
+        """What was found.
+
+        Args:
+            unread: lines that are no requests.
+            stopped: not all was read.
+        """
         findings = [
             *self._finding("log-refused-without-pause", self._impatient(), "429s within a second of the one before"),
             *self._finding("log-forbidden-burst", self._bursting(403), "bursts of 403, and served again"),
@@ -132,7 +137,10 @@ class LogAudit:
         marks = (self._status_mark(limited, suspicious), *(_unknown(name) for name in ("reason", "wait", "limits")))
         graded = (Graded(Place(self._file), "log", None, marks),) if limited or any(suspicious.values()) else ()
         counted = ", ".join(f"{self._statuses[status]} of them {status}" for status in (429, 403, 503))
-        return Report(self._file, f"an access log of {self._requests} requests, {counted}", graded, tuple(findings))
+        looked_at = f"an access log of {self._requests} requests, {counted}"
+        looked_at += f"; {unread} lines could not be read" if unread else ""
+        looked_at += "; stopped before its end, so this is a part" if stopped else ""
+        return Report(self._file, looked_at, graded, tuple(findings), stopped=stopped)
 
     def _status_mark(self, limited: int, suspicious: dict[int, int]) -> Mark:
         wrong = sum(suspicious.values())

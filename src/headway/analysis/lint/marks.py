@@ -8,12 +8,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from headway.analysis.lint.checks.reason import names_limit
-from headway.analysis.lint.checks.wait import YEAR, early_by
+from headway.analysis.lint.checks.wait import TOO_LONG, early_by
 from headway.analysis.lint.facts import CAPACITY, PERMISSION, Facts
 from headway.analysis.lint.hints import Form, weekday
 
@@ -22,6 +23,7 @@ __all__ = ["BEST", "PROPERTIES", "Mark", "grade", "percent"]
 BEST: Final = 5
 PROPERTIES: Final = ("status", "reason", "wait", "limits")
 _PRIVATE: Final = frozenset({418, 420, 430, 509, 529})
+_QUOTA: Final = re.compile(r"[0-9]+ ?(?:/|per )")
 _TELLING: Final = frozenset({401, 402, 403, 404, 422, 451})
 
 
@@ -138,8 +140,8 @@ def _told(facts: Facts) -> tuple[int, str]:
     match hint.form:
         case Form.SECONDS | Form.IMF_DATE if hint.seconds is not None and hint.seconds <= 0:
             return 1, f"{hint.text}, which is now or past"
-        case Form.SECONDS | Form.IMF_DATE if hint.seconds is not None and hint.seconds > YEAR:
-            return 2, f"{hint.text}, more than a year"
+        case Form.SECONDS | Form.IMF_DATE if hint.seconds is not None and hint.seconds > TOO_LONG:
+            return 2, f"{hint.text}, more than ten years"
         case Form.SECONDS:
             return BEST, hint.text
         case Form.IMF_DATE if weekday(hint.text) is not None:
@@ -160,7 +162,7 @@ def _limits(facts: Facts) -> tuple[int | None, str]:
     if facts.kind in PERMISSION:
         return None, "no limit of the caller's"
     standard = facts.standard
-    if facts.kind in CAPACITY and not standard.shown and not facts.trios:
+    if facts.kind in CAPACITY and not facts.body.violated:
         return None, "about the server, no limit of the caller's"
     heard = facts.heard
     violated = bool(standard.shown) and (bool(facts.body.violated) or any(one.remaining == 0 for one in standard.shown))
@@ -183,7 +185,7 @@ def _limits(facts: Facts) -> tuple[int | None, str]:
         return 2, "a part of a limit, or another limit's"
     if heard is not None and (heard.limit, heard.remaining) != (None, None):
         return 2, "a part of a limit"
-    if heard is not None and heard.limit_name and any(char.isdigit() for char in heard.limit_name):
+    if heard is not None and heard.limit_name and _QUOTA.match(heard.limit_name):
         return 1, f"{heard.limit_name!r} in words"
     return 0, "nothing"
 

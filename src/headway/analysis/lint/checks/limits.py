@@ -103,7 +103,12 @@ def _reset(facts: Facts, trio: Trio, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _corroborated(facts: Facts, reset: float) -> bool:
-    """Whether another hint in a known unit fits this reset as seconds: it is not over before the told wait is."""
+    """Whether another hint in a known unit fits this reset as seconds: it is not over before the told wait is.
+
+    Only a refusal of a limit is asked for one: it alone has something else to say.
+    """
+    if reset == 0 or not facts.limited:
+        return True
     told = [facts.told, facts.replenish, *(seconds for _, seconds in facts.body.waits)]
     return any(one is not None and one <= reset + 1 for one in told)
 
@@ -147,8 +152,8 @@ def _missing(facts: Facts) -> Iterator[tuple[str, str]]:
     heard = facts.heard
     known = heard is not None and (heard.limit, heard.remaining) != (None, None)
     if not facts.standard.shown and not facts.trios and not known:
-        malformed = ", that can be read" if facts.standard.faults else ""
-        yield "limits-not-shown", f"no field{malformed} shows a limit, what is left of it, or its reset"
+        fields = "no field that can be read" if facts.standard.faults else "no field"
+        yield "limits-not-shown", f"{fields} shows a limit, what is left of it, or its reset"
         return
     for trio in facts.trios:
         absent = [part for part in ("limit", "remaining", "reset") if getattr(trio, part) is None]
@@ -176,7 +181,9 @@ def _violated(facts: Facts) -> Iterator[tuple[str, str]]:
         yield "policy-unknown", f"the problem document names {', '.join(strange)}, which no field shows"
     room = bool(shown) and all(one.remaining > 0 for one in shown) and not named
     trios = [one for one in facts.trios if one.left is not None]
-    if room or (not shown and trios and all((one.left or 0) > 0 for one in trios) and not _labelled(facts)):
+    if room or (
+        not shown and not named and trios and all((one.left or 0) > 0 for one in trios) and not _labelled(facts)
+    ):
         left = [f'"{one.name}" {one.remaining}' for one in shown if room] or [
             f"{one.prefix}* {one.left}" for one in trios
         ]

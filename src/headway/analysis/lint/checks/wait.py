@@ -10,9 +10,9 @@ from typing import Final
 from headway.analysis.lint.facts import CAPACITY, PERMISSION, Facts
 from headway.analysis.lint.hints import Form, Hint, read_hint, weekday
 
-__all__ = ["YEAR", "check", "early_by"]
+__all__ = ["TOO_LONG", "check", "early_by"]
 
-YEAR: Final = 366 * 86_400
+TOO_LONG: Final = 10 * 366 * 86_400
 _SKEW: Final = 10.0
 """Seconds between the two clocks that a slow network does not explain."""
 _NEAR: Final = 2.0
@@ -97,8 +97,8 @@ def _one(facts: Facts, hint: Hint) -> Iterator[tuple[str, str]]:
         return
     if seconds <= 0:
         yield "retry-after-now", f"{field} is {'0' if not seconds else f'{-seconds:g} s ago by the Date'}"
-    elif seconds > YEAR:
-        yield "retry-after-absurd", f"{field} is {seconds / YEAR:.1f} years"
+    elif seconds > TOO_LONG:
+        yield "retry-after-absurd", f"{field} is {seconds / 31_557_600:.0f} years"
 
 
 def _meant(hint: Hint) -> str:

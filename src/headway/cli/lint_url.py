@@ -1,0 +1,94 @@
+"""Asking a URL politely: one request, or a stated few, one after another, that end with the first refusal."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from http.client import HTTPException
+from importlib.metadata import version
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from headway.analysis.lint.answer import Answer, Place
+from headway.client.reading import read
+
+__all__ = ["MOST", "ask", "check_url"]
+
+MOST: Final = 20
+"""Requests that ``--probe`` sends at most."""
+_LONGEST_BODY: Final = 64 * 1024
+
+
+class _StayHere(urllib.request.HTTPRedirectHandler):
+    """A redirect is the answer: what is behind it was not asked for."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def check_url(url: str) -> str:
+    """The URL, if it can be asked.
+
+    Raises:
+        ValueError: another scheme, no host, or a password in it.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no URL to ask; expected one such as https://api.example/v1/items")
+    if parts.username or parts.password:
+        raise ValueError("the URL holds a password, which reports would show; expected --header 'Authorization: …'")
+    _ = parts.port  # a ValueError that names it
+    return url
+
+
+def ask(
+    url: str, count: int, headers: Sequence[tuple[str, str]], timeout: float, *, assume_limit: bool = False
+) -> Iterator[Answer]:
+    """Send GET up to ``count`` times, one after another; a refusal is the last answer, so its wait is kept by not going on.
+
+    Args:
+        url: what ``check_url`` accepts.
+        count: from 1 to ``MOST``.
+        headers: fields to send besides.
+        timeout: seconds for each answer.
+        assume_limit: see ``Answer``.
+
+    Raises:
+        OSError: no answer.
+    """
+    opener = urllib.request.build_opener(_StayHere)
+    html = any(name.lower() == "accept" and "text/html" in value.lower() for name, value in headers)
+    for number in range(1, count + 1):
+        request = urllib.request.Request(url, headers={"User-Agent": f"headway-lint/{version('headway')}"})  # noqa: S310  # check_url
+        for name, value in headers:
+            request.add_header(name, value)
+        status, fields, body = _answer(opener, request, timeout)
+        now = datetime.now(UTC)
+        heard = read(status, fields, body, received_at=now)
+        place = Place(url, None, f"answer {number}" if count > 1 else "")
+        yield Answer(status, fields, body, place, heard, now, url, html, assume_limit)
+        if heard is not None or status >= 400:
+            return
+
+
+def _answer(
+    opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float
+) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
+    response: Any  # an HTTPResponse, or the HTTPError that urllib makes of one; both have what is asked for here
+    try:
+        response = opener.open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        response = error
+    except urllib.error.URLError as error:
+        raise OSError(str(error.reason)) from error
+    except HTTPException as error:
+        raise OSError(f"no HTTP answer: {error!r}") from error
+    with response:
+        body = b""
+        with suppress(HTTPException, OSError):  # cut short; what the fields say is known
+            body = response.read(_LONGEST_BODY)
+        fields = tuple((str(name), str(value)) for name, value in response.headers.items())
+        return int(response.status), fields, body
