@@ -17,7 +17,7 @@ def clears_after(rule: Rule, state: State | None, now: int, units: int) -> int:
             state, _ = rule.decide(state, now + wait, fits)
             units -= fits
         if units > 0:
-            _, outcome = rule.decide(state, now + wait, 1)
+            state, outcome = rule.decide(state, now + wait, 1)  # a refusal caps what is not honest, once
             if not isinstance(outcome, Refused):  # nothing is ever admitted
                 return wait
             wait += outcome.retry_after
