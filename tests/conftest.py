@@ -5,9 +5,12 @@ The long variants: see ``length``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 
+from browser import Browser
 from headway.testing.clock import ManualClock
 from length import LONG
 
@@ -26,3 +29,10 @@ settings.load_profile("headway")
 def clock() -> ManualClock:
     """A clock that stands at 2027-01-15 08:00:00 UTC until it is moved."""
     return ManualClock()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A real browser without a window; tests that use it share one by ``pytest.mark.xdist_group("browser")``."""
+    with Browser() as running:
+        yield running

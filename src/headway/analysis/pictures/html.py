@@ -37,7 +37,7 @@ details{{margin:.25rem 0}}
 summary{{cursor:pointer;color:var(--soft);font-size:.875rem;padding:.5rem 0}}
 .scroll{{overflow-x:auto;margin:1rem 0 .5rem;border:1px solid var(--line);border-radius:.375rem}}
 .scroll:focus-visible,summary:focus-visible{{outline:2px solid var(--ink);outline-offset:2px}}
-table{{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;min-width:100%}}
+table{{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;width:max-content;min-width:100%}}
 caption{{text-align:left;font-weight:600;padding:.5rem .75rem}}
 th,td{{padding:.375rem .75rem;text-align:left;vertical-align:top;border-top:1px solid var(--line);font-weight:400;max-width:22rem;overflow-wrap:break-word}}
 thead th{{font-weight:600;background:var(--shade);vertical-align:bottom;overflow-wrap:normal}}

@@ -109,9 +109,9 @@ def _stacked(chart: Chart, left: float, right: float, count: int) -> list[list[P
             starts, step = [x for x, _ in series.points], series.step
             for place in range(count):
                 x = left + (right - left) * (place + 0.5) / count
-                until = x + (right - left) / count
-                first = bisect_right(starts, x - step)
-                here = [y for start, y in series.points[first : bisect_right(starts, until)] if start + step > x]
+                begin, end = _unplaced(chart.x, x), _unplaced(chart.x, x + (right - left) / count)
+                first = bisect_right(starts, begin - step)
+                here = [y for start, y in series.points[first : bisect_right(starts, end)] if start + step > begin]
                 below[place] += max(here, default=0.0)
                 if below[place] > 0:
                     heights.append((x, _placed(chart.y, below[place])))
@@ -126,12 +126,14 @@ def _limits(chart: Chart, curves: Sequence[Sequence[Point]]) -> tuple[tuple[floa
     for series, points in zip(chart.series, curves, strict=True):
         if series.kind is Kind.BARS:
             for x, y in series.points:
-                xs += [x, x + series.step]
+                if chart.x.scale is Scale.LOG and x <= 0:
+                    continue
+                xs += [_placed(chart.x, x), _placed(chart.x, x + series.step)]
                 stacks[x] = stacks.get(x, 0.0) + y
         else:
             xs += [x for x, _ in points]
             ys += [y for _, y in points]
-    ys += [_placed(chart.y, y) for y in stacks.values()]
+    ys += [_placed(chart.y, y) for y in stacks.values() if chart.y.scale is not Scale.LOG or y > 0]
     if chart.y.scale is not Scale.LOG:
         ys.append(0.0)
     left_right, (low, high) = _widened(xs), _widened(ys)
@@ -143,7 +145,7 @@ def _limits(chart: Chart, curves: Sequence[Sequence[Point]]) -> tuple[tuple[floa
 
 def _widened(values: Sequence[float]) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    return (low, high) if high > low else (low, low + 1)
+    return (low, high) if high - low > 1e-12 * max(1.0, abs(low), abs(high)) else (low, low + max(1.0, abs(low) * 1e-9))
 
 
 def _placed(axis: Axis, value: float) -> float:
@@ -151,11 +153,16 @@ def _placed(axis: Axis, value: float) -> float:
     return log10(max(value, 1e-12)) if axis.scale is Scale.LOG else float(value)
 
 
+def _unplaced(axis: Axis, place: float) -> float:
+    return 10.0**place if axis.scale is Scale.LOG else place
+
+
 def _ticks(axis: Axis, low: float, high: float) -> tuple[list[float], list[str]]:
     if axis.scale is Scale.LOG:
         powers = range(ceil(low), int(high // 1) + 1)
-        places: list[float] = [float(power) for power in powers] or [low, high]
-        return places, [say_number(float(f"{10**place:.4g}")) for place in places]
+        every = -(-len(powers) // _TICKS) if powers else 1
+        places = [float(power) for power in powers[::every]] or [low, high]
+        return places, [say_number(float(f"{10.0**place:.4g}")) for place in places]
     if axis.scale is Scale.TIME:
         places = [low + (high - low) * n / (_TICKS - 1) for n in range(_TICKS)]
         short = slice(11, 19) if high - low < 86_400 else slice(5, 16)
