@@ -200,6 +200,8 @@ def _cli() -> str:
     parts.append("\n".join(_options(parser, [action for action in _said(parser) if action is not commands])))
     for name, command in commands.choices.items():
         parts += _command(name, command)
+        for inner, part in _inner(command).items():
+            parts += _command(f"{name} {inner}", part)
     return "\n\n".join(parts) + "\n"
 
 
@@ -208,7 +210,8 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
     actions = _said(parser)
     positional = [action for action in actions if not action.option_strings]
     options = [action for action in actions if action.option_strings]
-    yield _fenced(" ".join(["headway", name, *map(_usage, positional), *map(_usage, options)]))
+    inner = ["|".join(_inner(parser)), "…"] if _inner(parser) else []
+    yield _fenced(" ".join(["headway", name, *inner, *map(_usage, positional), *map(_usage, options)]))
     if parser.description:
         yield parser.description
     if actions:
@@ -217,8 +220,14 @@ def _command(name: str, parser: argparse.ArgumentParser) -> Iterator[str]:
         yield parser.epilog
 
 
+def _inner(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The commands of a command."""
+    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return dict(found[0].choices) if found else {}
+
+
 def _said(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    hidden = (argparse._HelpAction,)
+    hidden = (argparse._HelpAction, argparse._SubParsersAction)
     return [action for action in parser._actions if not isinstance(action, hidden) and action.help != argparse.SUPPRESS]
 
 

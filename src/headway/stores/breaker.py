@@ -34,7 +34,7 @@ class Breaker:
         outages: how often it opened.
     """
 
-    __slots__ = ("_in_a_row", "_lock", "_next_try", "_pause", "_ticks", "_until_open", "failed_count", "last_error",
+    __slots__ = ("__weakref__", "_in_a_row", "_lock", "_next_try", "_pause", "_ticks", "_until_open", "failed_count", "last_error",
                  "name", "open", "outages", "skipped_count")  # fmt: skip
 
     def __init__(

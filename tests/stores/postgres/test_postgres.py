@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import pickle
-import random
 import socket
 import threading
 from collections.abc import Callable
@@ -15,12 +14,10 @@ import psycopg_pool
 import pytest
 
 from headway import AsyncLimiter, FailureMode, Limit, Limiter, StoreUnavailable, StoreUnusable
-from headway.core.bill import settle
 from headway.core.charge import Charge
 from headway.stores.base import Store
 from headway.stores.breaker import Breaker
 from headway.stores.postgres.aio import AsyncPostgresStore
-from headway.stores.postgres.codec import bill, read_state, row
 from headway.stores.postgres.sync import PostgresStore
 from headway.testing import StoreConformance, blocking
 
@@ -68,32 +65,6 @@ class TestAsyncPostgresStore(TestPostgresStore):
 
     def open_store(self, clock: Callable[[], int] | None) -> Store:
         return blocking(AsyncPostgresStore(self.url, clock=clock))
-
-
-@pytest.mark.parametrize("limit", EVERY, ids=lambda limit: limit.name)
-def test_the_functions_decide_as_the_core_does(limit: Limit, url: str) -> None:
-    """On random histories with clock steps, admission, the state that is kept and its expiry are the core's."""
-    PostgresStore(url).init()
-    chance = random.Random(limit.name)
-    state, now = None, 1_800_000_000 * 10**9
-    with psycopg.connect(plain(url), autocommit=True) as connection:
-        for _ in range(150):
-            now += chance.choice(STEPS)
-            cost = chance.choice((0, 1, 1, 1, 2, 3, 50))
-            asked = bill([Charge("n", limit, (), cost)], now)
-            assert asked is not None
-            found = connection.execute(
-                f"SELECT * FROM {schema(url)}.decide(%s, string_to_array(%s, ':')::numeric[], %s, %s, %s)",
-                (asked.kinds[0], asked.parameters[0], row(limit, state)[0], now, cost),
-            ).fetchone()
-            assert found is not None
-            settled = settle([limit.rule], [state], [cost], now)
-            if found[0] is not None:  # else the rule itself decides
-                kept = row(limit, settled.writes[0][1]) if settled.writes else (None, None)
-                expires = None if found[2] is None else int(found[2])
-                assert (found[0], found[1], expires) == (settled.allowed, *kept)
-            if settled.writes:
-                state = read_state(limit, row(limit, settled.writes[0][1])[0])
 
 
 def test_a_charge_in_the_callers_transaction_is_undone_with_it(url: str) -> None:

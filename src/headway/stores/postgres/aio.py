@@ -4,30 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 import weakref
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from fractions import Fraction
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import waiting
 
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.errors import ConfigError, StoreError, StoreUnavailable, StoreUnusable
-from headway.stores.base import Answer
+from headway.errors import ConfigError, StoreError, StoreUnavailable
+from headway.stores.base import Answer, undoing
+from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres import flows
-from headway.stores.postgres.base import BasePostgresStore, Statement, shown
+from headway.stores.postgres.base import (
+    INSTALL_LOCK,
+    INSTALL_S,
+    MOST_CONNECTIONS,
+    MOST_TRIES,
+    PATIENT_S,
+    PERSISTENCE,
+    VERSION,
+    BasePostgresStore,
+    again,
+    session,
+    shown,
+)
+from headway.stores.postgres.connections import breaker_of, sockets
 from headway.stores.postgres.flows import Flow
-from headway.stores.postgres.schema import SCHEMA_VERSION, schema_sql
+from headway.stores.postgres.schema import SCHEMA_VERSION, grant_sql, schema_sql
 
 __all__ = ["AsyncPostgresStore"]
-
-_INSTALL_S = 30.0
-_INSTALL_LOCK = 0x68647779
-_MOST_CONNECTIONS = 16
 
 T = TypeVar("T")
 
@@ -35,7 +46,7 @@ T = TypeVar("T")
 class AsyncPostgresStore(BasePostgresStore):
     """The twin of ``PostgresStore``; takes a URL, a psycopg ``AsyncConnection`` or an ``AsyncConnectionPool``.
 
-    A caller that is cancelled while its decision is under way may have been charged or not; its connection is dropped.
+    Of a caller that is cancelled while its decision is under way the units are given back.
 
     Args:
         where: see ``PostgresStore``.
@@ -43,6 +54,7 @@ class AsyncPostgresStore(BasePostgresStore):
         schema: see ``PostgresStore``.
         unlogged: see ``PostgresStore``.
         install: see ``PostgresStore``.
+        share: see ``PostgresStore``.
         clock: see ``PostgresStore``.
 
     Raises:
@@ -57,95 +69,136 @@ class AsyncPostgresStore(BasePostgresStore):
         schema: str | None = None,
         unlogged: bool | None = None,
         install: bool | None = None,
+        share: Fraction | float | str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        super().__init__(where, deadline, schema, unlogged, install, clock)
-        if not isinstance(self.where, str | psycopg.AsyncConnection) and not hasattr(self.where, "connection"):
+        super().__init__(where, deadline, schema, unlogged, install, share, clock)
+        self._connections: _Connections | None = None
+        self._undoing: set[asyncio.Task[Any]] = set()
+        if isinstance(self.where, str):
+            self._connections = _shared(self.where, self.deadline)
+            self._connections.stores += 1
+            self._leave = weakref.finalize(self, _leave, self._connections)
+            self.breaker = breaker_of(self.where)
+        elif isinstance(self.where, psycopg.AsyncConnection) or hasattr(self.where, "connection"):
+            self.breaker = Breaker(f"PostgreSQL {shown(where)}")
+        else:
             raise ConfigError(
                 f"a {type(where).__name__} is no PostgreSQL URL, psycopg AsyncConnection or AsyncConnectionPool"
             )
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = weakref.WeakKeyDictionary()
-        self._owner = os.getpid()
-        weakref.finalize(self, _finish, self._loops, self._owner)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """A pickled copy connects for itself."""
-        if not isinstance(self.where, str):
-            raise TypeError("an AsyncPostgresStore on somebody's connection cannot be pickled; give it a URL")
-        return (_restore, (self.where, self.deadline, self.schema, self.unlogged, self.install, self.clock))
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
-        answer = await self._run(
-            flows.advance(
-                self.schema, charges, commit, time.time_ns() if self.clock is None else self.clock(), self._at()
-            )
-        )
-        if commit and isinstance(self.where, str) and self._time_to_clean():
-            self._cleaned_to = await self._run(flows.clean(self.schema, self._cleaned_to, self._at()))
+        task = asyncio.ensure_future(self._run(self._advancing(charges, commit)))
+        try:
+            answer, reached = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if commit:
+                task.add_done_callback(lambda done: self._undo(charges, done))
+            raise
+        if reached is not None:
+            self._cleaned_to = bytes(reached)
         return answer
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        return await self._run(flows.change(self.schema, changes, self._at()))
+        now, at = self._now(), self._at()
+        return await self._run(lambda: flows.change(self.schema, changes, now, at))
 
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. A page of keys at a time, while decisions go on."""
-        return await self._run(flows.requota(self.schema, namespace, old, new, self._at()))
+        return await self._run(lambda: flows.requota(self.schema, namespace, old, new, self._at()), patient=True)
 
     async def clear(self, namespace: str, limit: Limit) -> int:
-        """See ``Store.clear``."""
-        return await self._run(flows.clear(self.schema, namespace, limit))
+        """See ``Store.clear``. A page of keys at a time, while decisions go on."""
+        return await self._run(lambda: flows.clear(self.schema, namespace, limit), patient=True)
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return await self._run(flows.clears_after(self.schema, charge, self._at()))
+        return await self._run(lambda: flows.clears_after(self.schema, charge, self._at()))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
-        await self._run(flows.reset(self.schema, charges))
+        await self._run(lambda: flows.reset(self.schema, charges))
 
-    async def init(self) -> None:
+    async def init(self, *, unlogged: bool | None = None, roles: Sequence[str] = ()) -> list[str]:
         """See ``PostgresStore.init``."""
         try:
-            async with self._connection(_INSTALL_S) as connection:
-                await self._install(connection)
-        except psycopg.Error as error:
-            raise self._unavailable(error) from error
+            async with self._connection(INSTALL_S) as connection:
+                made = await self._install(connection, unlogged)
+                cursor = await connection.execute(PERSISTENCE, (f"{self.schema}.state",))
+                found = await cursor.fetchone()
+                for role in roles:
+                    await connection.execute(grant_sql(self.schema, role))
+        except (psycopg.Error, OSError) as error:
+            raise self._error(error) from error
+        return self._done(made, found[0], unlogged, roles)
 
     async def close(self) -> None:
-        """Close the connections this store opened, on every event loop. A later decision opens new ones."""
-        _finish(self._loops, self._owner)
+        """Close the connections, on every event loop, if no other store uses them. A later decision opens new ones."""
+        if self._connections is not None and self._leave.detach():
+            _leave(self._connections)
 
-    async def _run(self, flow: Flow[T]) -> T:
-        """Drive a flow on one connection."""
-        self.breaker.enter()
+    def _undo(self, charges: Sequence[Charge], done: asyncio.Task[flows.Advanced]) -> None:
+        """Give back what nobody was told that they have. Where the store is away it stays charged: never too little."""
+        if done.cancelled() or done.exception() is not None:
+            return
+        changes = undoing(charges, done.result().answer)
+        if changes:
+            task = asyncio.ensure_future(self.change(changes))
+            self._undoing.add(task)
+            task.add_done_callback(self._undone)
+
+    def _undone(self, task: asyncio.Task[tuple[bool, ...]]) -> None:
+        self._undoing.discard(task)
+        if not task.cancelled():
+            task.exception()  # it was looked at
+
+    async def _run(self, begin: Callable[[], Flow[T]], *, patient: bool = False) -> T:
+        """Drive a flow on one connection; one that only others kept from its end is begun again."""
+        breaker = self.breaker
+        breaker.enter()
         try:
             async with self._connection(self.deadline) as connection:
                 if not self._ready:
                     await self._check(connection)
-                async with asyncio.timeout(self.deadline if isinstance(self.where, str) else None):
-                    result = await self._drive(connection, flow)
+                result = await self._begin(connection, begin, patient)
         except (psycopg.Error, OSError) as error:  # TimeoutError is an OSError
-            self.breaker.failed(error)
-            raise self._unavailable(error) from error
+            breaker.failed(error)
+            raise self._error(error) from error
         except StoreError as error:
-            self.breaker.failed(error)
+            breaker.failed(error)
             raise
-        self.breaker.succeeded()
+        breaker.succeeded()
         return result
 
-    async def _drive(self, connection: Any, flow: Flow[T]) -> T:
+    async def _begin(self, connection: Any, begin: Callable[[], Flow[T]], patient: bool) -> T:
+        """Drive the flow, within the deadline where the connection is ours."""
+        async with asyncio.timeout(self.deadline if self._connections is not None and not patient else None):
+            for tries_left in range(MOST_TRIES, -1, -1):
+                try:
+                    return await self._drive(connection, begin(), patient)
+                except psycopg.Error as error:
+                    if not (tries_left and connection.autocommit and again(error)):
+                        raise
+        raise AssertionError  # the last try returns or raises
+
+    async def _drive(self, connection: Any, flow: Flow[T], patient: bool) -> T:
         """Perform a flow's trips; on a connection that does not commit by itself, in the transaction that is open."""
         own = connection.autocommit
         opened = False
         try:
             trip = next(flow)
             while True:
-                before, after = self._around(trip, opened=opened) if own else ((), ())
-                rows = await _perform(connection, (*before, *trip.statements, *after))
-                opened = not trip.ends
-                trip = flow.send(rows[len(before) : len(before) + len(trip.statements)])
+                if own and not opened and not trip.ends:
+                    await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                    opened = True
+                async with asyncio.timeout(PATIENT_S if patient else None):
+                    rows = await (await connection.execute(trip.text, trip.values)).fetchall()
+                if opened and trip.ends:
+                    await connection.execute("COMMIT")
+                    opened = False
+                trip = flow.send(rows)
         except StopIteration as stop:
             result: T = stop.value
             return result
@@ -157,10 +210,11 @@ class AsyncPostgresStore(BasePostgresStore):
     @asynccontextmanager
     async def _connection(self, seconds: float) -> AsyncIterator[Any]:
         """A connection that nobody else uses meanwhile."""
-        if isinstance(self.where, psycopg.AsyncConnection):
-            yield self.where
-            return
-        if not isinstance(self.where, str):
+        connections = self._connections
+        if connections is None:
+            if isinstance(self.where, psycopg.AsyncConnection):
+                yield self.where
+                return
             async with self.where.connection(timeout=seconds) as borrowed:  # type: ignore[attr-defined]  # an AsyncConnectionPool
                 before = borrowed.autocommit
                 await borrowed.set_autocommit(True)
@@ -170,35 +224,116 @@ class AsyncPostgresStore(BasePostgresStore):
                     if not borrowed.closed:
                         await borrowed.set_autocommit(before)
             return
-        idle = self._here()
-        connection = None
-        try:
-            async with asyncio.timeout(seconds):
-                await idle.places.acquire()
-                try:
-                    if idle.connections:
-                        connection = idle.connections.pop()
-                    else:
-                        connection = await _Connection.connect(self.where, autocommit=True)
-                except BaseException:
-                    idle.places.release()
-                    raise
-        except TimeoutError as error:
-            raise StoreUnavailable(f"PostgreSQL {shown(self.where)}: no connection within {seconds:g} s") from error
-        good = False
+        if not self._leave.alive:  # it was closed and is used again
+            connections.stores += 1
+            self._leave = weakref.finalize(self, _leave, connections)
+        idle = connections.here()
+        connection = await idle.take(str(self.where), seconds, self.deadline)
         try:
             yield connection
-            good = True
-        finally:
-            if good and not connection.closed:
-                idle.connections.append(connection)
+        except BaseException as error:
+            if isinstance(error, psycopg.Error) and not connection.closed and not connection.info.transaction_status:
+                idle.put_back(connection)  # the server said no, and is there
             else:
-                connection.pgconn.finish()
-            idle.places.release()
+                idle.drop(connection)
+            raise
+        if connections.stores > 0:
+            idle.put_back(connection)
+        else:
+            idle.drop(connection)
 
-    def _here(self) -> _Idle:
-        if self._owner != os.getpid():  # a fork: the sockets are the parent's
-            _left_to_the_parent.append(self._loops)
+    async def _check(self, connection: Any) -> None:
+        """See that the schema is there and ours, once; put it in place where that is allowed."""
+        ours = self._connections is not None
+        async with asyncio.timeout(self.deadline if ours else None):
+            right = self._judge_version(await self._version(connection))
+        if not right:
+            async with asyncio.timeout(INSTALL_S if ours else None):
+                await self._install(connection)
+        self._ready = True
+
+    async def _version(self, connection: Any) -> int | None:
+        there = await (await connection.execute(VERSION, (self.schema,))).fetchone()
+        if not there[0]:
+            return None
+        found = await (await connection.execute(f"SELECT {self.schema}.schema_version()")).fetchone()
+        return None if found[0] is None else int(found[0])
+
+    async def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
+        async with connection.transaction():
+            await connection.execute("SET LOCAL lock_timeout = 0")
+            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
+            version = await self._version(connection)
+            self._judge_version(SCHEMA_VERSION if version is None else version)
+            if version == SCHEMA_VERSION:
+                return False
+            await connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
+            return True
+
+
+class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """A connection of ours. Whoever gives up on it drops it, so nothing is waited for then."""
+
+    async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109  # psycopg's own
+        """Drive psycopg's generator; when cancelled, leave at once instead of asking the server to stop."""
+        return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
+
+    def __del__(self, _warn: object = None, /) -> None:
+        self.pgconn.finish()  # one whose event loop has ended cannot be closed there any more
+
+
+class _Idle:
+    """One event loop's connections that nobody uses, and how many more may be used."""
+
+    def __init__(self) -> None:
+        self.connections: list[_Connection] = []
+        self.places = asyncio.Semaphore(MOST_CONNECTIONS)
+
+    async def take(self, url: str, seconds: float, deadline: float) -> _Connection:
+        """A connection that nobody else uses until it is put back or dropped.
+
+        Raises:
+            StoreUnavailable: there was none within ``seconds``.
+            psycopg.Error: the server did not let us in.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                await self.places.acquire()
+                try:
+                    return self.connections.pop() if self.connections else await _opened(url, deadline)
+                except BaseException:
+                    self.places.release()
+                    raise
+        except TimeoutError as error:
+            raise StoreUnavailable(f"PostgreSQL {shown(url)}: no connection within {seconds:g} s") from error
+
+    def put_back(self, connection: _Connection) -> None:
+        """It is in order, and somebody else may have it."""
+        self.connections.append(connection)
+        self.places.release()
+
+    def drop(self, connection: _Connection) -> None:
+        """It is in no order that somebody could rely on."""
+        connection.pgconn.finish()
+        self.places.release()
+
+
+class _Connections:
+    """The connections of all stores with the same URL and deadline, by event loop.
+
+    Attributes:
+        stores: how many stores use these.
+    """
+
+    def __init__(self) -> None:
+        self.stores = 0
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = weakref.WeakKeyDictionary()
+        self._owner = os.getpid()
+        weakref.finalize(self, _finish, self._loops, self._owner)
+
+    def here(self) -> _Idle:
+        """Those of the running event loop."""
+        if self._owner != os.getpid():  # a child: the connections are the parent's
             self._loops, self._owner = weakref.WeakKeyDictionary(), os.getpid()
             weakref.finalize(self, _finish, self._loops, self._owner)
         loop = asyncio.get_running_loop()
@@ -207,84 +342,37 @@ class AsyncPostgresStore(BasePostgresStore):
             idle = self._loops[loop] = _Idle()
         return idle
 
-    async def _check(self, connection: Any) -> None:
-        """See that the schema is there and ours, once; put it in place where that is allowed."""
-        version = await self._version(connection)
-        if version is not None and version > SCHEMA_VERSION:
-            raise StoreUnusable(
-                f"PostgreSQL {shown(self.where)}: schema {self.schema} has version {version}, of a newer headway; "
-                f"this one knows {SCHEMA_VERSION}"
-            )
-        if version != SCHEMA_VERSION:
-            if not self.install:
-                raise StoreUnusable(
-                    f"PostgreSQL {shown(self.where)}: schema {self.schema} is not there; put it in place with "
-                    "`headway store init URL`"
-                )
-            await self._install(connection)
-        self._ready = True
-
-    async def _version(self, connection: Any) -> int | None:
-        cursor = await connection.execute(
-            "SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
-            "WHERE n.nspname = %s AND p.proname = 'schema_version')",
-            (self.schema,),
-        )
-        if not (await cursor.fetchone())[0]:
-            return None
-        cursor = await connection.execute(f"SELECT {self.schema}.schema_version()")
-        found = (await cursor.fetchone())[0]
-        return None if found is None else int(found)
-
-    async def _install(self, connection: Any) -> None:
-        try:
-            async with connection.transaction():
-                await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_INSTALL_LOCK,))
-                version = await self._version(connection)
-                if version is None or version < SCHEMA_VERSION:
-                    await connection.execute(schema_sql(self.schema, unlogged=self.unlogged))
-        except psycopg.errors.InsufficientPrivilege as error:
-            raise StoreUnusable(
-                f"PostgreSQL {shown(self.where)}: this role may not create schema {self.schema} ({str(error).strip()}); "
-                "let one that may run `headway store init URL`"
-            ) from error
-
-    def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        text = (str(error) or type(error).__name__).strip().splitlines()[0]
-        return StoreUnavailable(f"PostgreSQL {shown(self.where)}: {text}")
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        _finish(self._loops, self._owner)
 
 
-class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """A connection of ours. One whose event loop has ended cannot be closed there any more: it is just closed."""
-
-    def __del__(self, _warn: object = None, /) -> None:
-        self.pgconn.finish()
+def _shared(url: str, deadline: float) -> _Connections:
+    found = _open.get((url, deadline))
+    return _open.setdefault((url, deadline), _Connections()) if found is None else found
 
 
-class _Idle:
-    """One event loop's connections that nobody uses, and how many more may be used."""
-
-    def __init__(self) -> None:
-        self.connections: list[_Connection] = []
-        self.places = asyncio.Semaphore(_MOST_CONNECTIONS)
+_open: weakref.WeakValueDictionary[tuple[str, float], _Connections] = weakref.WeakValueDictionary()
 
 
-async def _perform(connection: Any, statements: Sequence[Statement]) -> list[list[tuple[Any, ...]]]:
-    """Send statements together; the rows of each."""
-    if len(statements) == 1:
-        return [await _rows(await connection.execute(*statements[0]))]
-    if not statements:
-        return []
-    async with connection.pipeline():
-        cursors = [await connection.execute(text, values) for text, values in statements]
-    return [await _rows(cursor) for cursor in cursors]
+def _leave(connections: _Connections) -> None:
+    """A store does not use them any more."""
+    connections.stores -= 1
+    if connections.stores <= 0:
+        connections.close()
 
 
-async def _rows(cursor: Any) -> list[tuple[Any, ...]]:
-    return await cursor.fetchall() if cursor.description else []
-
-
-_left_to_the_parent: list[object] = []
+async def _opened(url: str, deadline: float) -> _Connection:
+    connection = await _Connection.connect(url, autocommit=True)
+    sockets.add(connection)
+    try:
+        cursor = await connection.execute(session(connection.info.backend_pid, deadline))
+        if await cursor.fetchone() == (None,):
+            connection.prepare_threshold = None
+    except BaseException:
+        connection.pgconn.finish()
+        raise
+    return connection
 
 
 def _finish(loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle], owner: int) -> None:
@@ -292,9 +380,3 @@ def _finish(loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle], 
     for idle in list(loops.values()) if owner == os.getpid() else ():
         while idle.connections:
             idle.connections.pop().pgconn.finish()
-
-
-def _restore(
-    where: str, deadline: float, schema: str, unlogged: bool, install: bool, clock: Clock | None
-) -> AsyncPostgresStore:
-    return AsyncPostgresStore(where, deadline=deadline, schema=schema, unlogged=unlogged, install=install, clock=clock)

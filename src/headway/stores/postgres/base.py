@@ -1,29 +1,64 @@
-"""What ``PostgresStore`` and ``AsyncPostgresStore`` share: settings, and what goes with a trip."""
+"""What ``PostgresStore`` and ``AsyncPostgresStore`` share: their options, and what errors mean."""
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from headway.core.charge import Charge
 from headway.core.quota import parse_duration
-from headway.errors import ConfigError
-from headway.stores.breaker import Breaker
+from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.clock import Clock
-from headway.stores.postgres.flows import Trip
-from headway.stores.postgres.schema import check_schema
+from headway.stores.postgres.flows import Advanced, Flow, advance
+from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, schema_sql
 
-__all__ = ["BasePostgresStore", "Statement"]
-
-Statement = tuple[str, tuple[Any, ...]]
+__all__ = [
+    "INSTALL_LOCK",
+    "INSTALL_S",
+    "MOST_CONNECTIONS",
+    "MOST_TRIES",
+    "PATIENT_S",
+    "PERSISTENCE",
+    "VERSION",
+    "BasePostgresStore",
+    "again",
+    "session",
+    "shown",
+]
 
 DEADLINE_S: Final = 0.1
+INSTALL_S: Final = 30.0
+PATIENT_S: Final = 30.0
+"""Seconds for each trip of what visits every key of a limit."""
+
+INSTALL_LOCK: Final = 0x68647779
+MOST_CONNECTIONS: Final = 16
+MOST_TRIES: Final = 50
 CLEAN_EVERY: Final = 64
-_OURS: Final = ("deadline", "schema", "unlogged", "install")
+"""Charges between two looks at 256 keys: more are looked at than can have come."""
+
+VERSION: Final = (
+    "SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
+    "WHERE n.nspname = %s AND p.proname = 'schema_version')"
+)
+
+PERSISTENCE: Final = "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass(%s)"
+
+_AGAIN: Final = ("40001", "40P01")
+"""Serialization failure and deadlock: nothing was written, and another try may do."""
+
+_GONE: Final = ("42883", "3F000", "42P01")
+"""A function, a schema or a table that was there and is not: somebody changed the database under us."""
+
+_FORBIDDEN: Final = "42501"
 
 
 class BasePostgresStore:
-    """Settings of a PostgreSQL store. Not for direct use."""
+    """Not for direct use; see ``PostgresStore``."""
 
     def __init__(
         self,
@@ -32,45 +67,124 @@ class BasePostgresStore:
         schema: str | None,
         unlogged: bool | None,
         install: bool | None,
+        share: Fraction | float | str | None,
         clock: Clock | None,
     ) -> None:
-        options: dict[str, str] = {}
+        chosen: dict[str, Any] = {}
         if isinstance(where, str):
-            where, options = _read_url(where)
+            where, chosen = _read_url(where)
+        given = {"deadline": deadline, "schema": schema, "unlogged": unlogged, "install": install, "share": share}
+        chosen |= {name: value for name, value in given.items() if value is not None}
         self.where = where
-        said = parse_duration(options["deadline"]) / 1e9 if "deadline" in options else DEADLINE_S
-        self.deadline = said if deadline is None else deadline
-        if isinstance(self.deadline, bool) or not (0 < self.deadline < math.inf):
-            raise ConfigError(f"deadline is {self.deadline!r}; expected seconds above 0")
-        self.schema = check_schema(options.get("schema", "headway") if schema is None else schema)
-        self.unlogged = _flag(options, "unlogged", False) if unlogged is None else unlogged
-        self.install = _flag(options, "install", True) if install is None else install
-        self.breaker = Breaker(f"PostgreSQL {shown(where)}")
-        self._ready = False
+        self.deadline: float = chosen.get("deadline", DEADLINE_S)
+        if isinstance(self.deadline, bool) or not (0.001 <= self.deadline < math.inf):
+            raise ConfigError(f"deadline is {self.deadline!r}; expected seconds from 0.001")
+        self.schema = check_schema(chosen.get("schema", "headway"))
+        self.unlogged: bool = chosen.get("unlogged", False)
+        self.install: bool = chosen.get("install", True)
+        self.share = _share(chosen.get("share", 1))
         self.clock = clock
+        self._ready = False
         self._until_clean = CLEAN_EVERY
         self._cleaned_to = b""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {shown(self.where)} schema={self.schema}>"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """A pickled copy connects for itself."""
+        if not isinstance(self.where, str):
+            raise TypeError(f"a {type(self).__name__} on somebody's connection cannot be pickled; give it a URL")
+        options = (self.deadline, self.schema, self.unlogged, self.install, self.share, self.clock)
+        return (_restore, (type(self), self.where, *options))
+
+    def _now(self) -> int:
+        return time.time_ns() if self.clock is None else self.clock()
 
     def _at(self) -> int | None:
         """The time to decide by, whole microseconds in ns: None, the server's, but in tests."""
         return None if self.clock is None else self.clock() // 1_000 * 1_000
 
-    def _around(self, trip: Trip, *, opened: bool) -> tuple[tuple[Statement, ...], tuple[Statement, ...]]:
-        """What begins and ends a trip's transaction, on a connection that commits by itself."""
-        several = len(trip.statements) > 1
-        begins = not opened and (several or not trip.ends)
-        ends = trip.ends and (opened or several)
-        return (
-            (("BEGIN ISOLATION LEVEL READ COMMITTED", ()),) if begins else (),
-            (("COMMIT", ()),) if ends else (),
-        )
+    def _advancing(self, charges: Sequence[Charge], commit: bool) -> Callable[[], Flow[Advanced]]:
+        """A bill's flow; now and then it also looks for recovered keys, but never in somebody else's transaction."""
+        past = None
+        if commit and isinstance(self.where, str):
+            self._until_clean -= len(charges)
+            if self._until_clean <= 0:
+                self._until_clean = CLEAN_EVERY
+                past = self._cleaned_to
+        now, at = self._now(), self._at()
+        return lambda: advance(self.schema, charges, commit, now, at, past)
 
-    def _time_to_clean(self) -> bool:
-        self._until_clean -= 1
-        if self._until_clean > 0:
-            return False
-        self._until_clean = CLEAN_EVERY
-        return True
+    def _judge_version(self, version: int | None) -> bool:
+        """Whether the schema is there and ours; else it may be put in place.
+
+        Raises:
+            StoreUnusable: it is newer, or it is missing and may not be put in place.
+        """
+        if version is not None and version > SCHEMA_VERSION:
+            raise StoreUnusable(
+                f"PostgreSQL {shown(self.where)}: schema {self.schema} has version {version}, of a newer headway; "
+                f"this one knows {SCHEMA_VERSION}"
+            )
+        if version != SCHEMA_VERSION and not self.install:
+            state = "is not there" if version is None else f"has version {version}, of an older headway"
+            raise StoreUnusable(
+                f"PostgreSQL {shown(self.where)}: schema {self.schema} {state}; put version {SCHEMA_VERSION} in place "
+                "with `headway store init URL`"
+            )
+        return version == SCHEMA_VERSION
+
+    def init_sql(self, *, unlogged: bool | None = None, roles: Sequence[str] = ()) -> str:
+        """What ``init`` runs where nothing is in place, as one transaction for ``psql``."""
+        chosen = self.unlogged if unlogged is None else unlogged
+        grants = "".join(f"{grant_sql(self.schema, role)};\n" for role in roles)
+        return f"BEGIN;\n{schema_sql(self.schema, unlogged=chosen)}{grants}COMMIT;"
+
+    def _done(self, made: bool, persistence: str, unlogged: bool | None, roles: Sequence[str]) -> list[str]:
+        """What ``init`` did."""
+        kind = "an unlogged" if persistence == "u" else "a logged"
+        lines = [
+            f"schema {self.schema} version {SCHEMA_VERSION} "
+            f"{'was put in place' if made else 'was there already'}, with {kind} table"
+        ]
+        chosen = self.unlogged if unlogged is None else unlogged
+        if chosen != (persistence == "u"):
+            wanted = "UNLOGGED" if chosen else "LOGGED"
+            lines.append(f"the table stays as it is; to change it, run ALTER TABLE {self.schema}.state SET {wanted}")
+        return [*lines, *(f"role {role} may call the functions" for role in roles)]
+
+    def _error(self, error: BaseException) -> StoreError:
+        """What an error of psycopg or of the system means for a decision."""
+        code = getattr(error, "sqlstate", None)
+        text = (str(error) or type(error).__name__).strip().splitlines()[0]
+        if code in _GONE:
+            self._ready = False
+        if code == FOREIGN:
+            return StoreUnusable(f"PostgreSQL {shown(self.where)}: {text}")
+        if code == _FORBIDDEN:
+            return StoreUnusable(
+                f"PostgreSQL {shown(self.where)}: {text}; let a role that may run `headway store init URL --role ROLE`"
+            )
+        return StoreUnavailable(f"PostgreSQL {shown(self.where)}: {text}")
+
+
+def again(error: BaseException) -> bool:
+    """Whether a decision that failed so, alone in its transaction, is to be tried again."""
+    return getattr(error, "sqlstate", None) in _AGAIN
+
+
+def session(pid: int, deadline: float) -> str:
+    """The first statement on a connection of ours: settings for it, where the backend that answers is its own.
+
+    Behind a pooler that shares backends (PgBouncer in transaction mode) it is another one: it answers NULL, nothing is
+    set, and nothing may be prepared.
+    """
+    return (
+        f"SELECT CASE WHEN pg_backend_pid() = {pid} THEN "
+        "set_config('default_transaction_isolation', 'read committed', false) || "
+        f"set_config('lock_timeout', '{max(1, int(deadline * 1000))}', false) END"
+    )
 
 
 def shown(where: object) -> str:
@@ -82,11 +196,25 @@ def shown(where: object) -> str:
     return f"{parts.scheme}://{host}{parts.path}"
 
 
-def _read_url(url: str) -> tuple[str, dict[str, str]]:
+def _restore(
+    kind: type[Any],
+    where: str,
+    deadline: float,
+    schema: str,
+    unlogged: bool,
+    install: bool,
+    share: Fraction,
+    clock: Clock | None,
+) -> object:
+    options = {"deadline": deadline, "schema": schema, "unlogged": unlogged, "install": install, "share": share}
+    return kind(where, clock=clock, **options)
+
+
+def _read_url(url: str) -> tuple[str, dict[str, Any]]:
     """The URL for libpq, and the store's own options among its query.
 
     Raises:
-        ConfigError: what is no ``postgresql://`` URL.
+        ConfigError: what is no ``postgresql://`` URL, or an option that cannot be right.
     """
     try:
         parts = urlsplit(url)
@@ -97,15 +225,40 @@ def _read_url(url: str) -> tuple[str, dict[str, str]]:
             f"store URL {url!r} is not of PostgreSQL; expected postgresql://[user[:password]@][host][:port]/database"
         )
     query = parse_qsl(parts.query, keep_blank_values=True)
-    options = {name: value for name, value in query if name in _OURS}
-    rest = urlencode([(name, value) for name, value in query if name not in _OURS])
-    return urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), options
+    chosen: dict[str, Any] = {}
+    for name, text in query:
+        if name not in _OPTIONS:
+            continue
+        if name in chosen:
+            raise ConfigError(f"store URL {shown(url)} gives {name!r} twice")
+        try:
+            chosen[name] = _OPTIONS[name](text)
+        except (ValueError, QuotaError) as error:
+            raise ConfigError(f"store URL {shown(url)}: {name} is {text!r}: {error}") from None
+    rest = urlencode([(name, value) for name, value in query if name not in _OPTIONS])
+    return urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), chosen
 
 
-def _flag(options: dict[str, str], name: str, default: bool) -> bool:
-    text = options.get(name)
-    if text is None:
-        return default
+def _flag(text: str) -> bool:
     if text not in ("true", "false"):
-        raise ConfigError(f"store URL: {name} is {text!r}; expected true or false")
+        raise ValueError("expected true or false")
     return text == "true"
+
+
+_OPTIONS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "deadline": lambda text: parse_duration(text) / 1e9,
+    "schema": str,
+    "unlogged": _flag,
+    "install": _flag,
+    "share": str,
+}
+
+
+def _share(value: Any) -> Fraction:
+    try:
+        share = Fraction(value)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        raise ConfigError(f"share is {value!r}; expected a fraction above 0 and up to 1, such as '1/4'")
+    return share

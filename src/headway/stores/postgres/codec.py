@@ -1,14 +1,16 @@
-"""Bills in the words of ``advance``, and its answers in ours. Pure."""
+"""Charges and changes in the words of the functions of ``schema.sql``, and what they answer in ours. Pure."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 from headway.core.block import Block
 from headway.core.calendar_window import CalendarWindow
+from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.concurrency import Concurrency
 from headway.core.fixed_window import FixedWindow
 from headway.core.gcra import Gcra
 from headway.core.growing_wait import GrowingWait
@@ -17,45 +19,69 @@ from headway.core.limit import Limit
 from headway.core.rule import Rule, State
 from headway.core.sliding_log import SlidingLog
 from headway.core.sliding_window import SlidingWindow
+from headway.errors import LimitError
 
-__all__ = ["Bill", "bill", "lock_of", "read_state", "row"]
+__all__ = ["Lines", "bill", "change_lines", "gcra_line", "lock_of", "locks_of", "read_state", "row", "said"]
 
-_DAY = 86_400 * 1_000_000_000
-_LATEST = 2**63 - 1
+_LATEST: Final = 2**63 - 1
+_WINDOWS_AROUND: Final = 4
+_MOST_REMEMBERED: Final = 4096
 
 
-class Bill(NamedTuple):
-    """The arguments of ``advance`` but the last."""
+class Lines(NamedTuple):
+    """The first arguments of ``advance`` and ``change``."""
 
     locks: list[int]
     keys: list[bytes]
     kinds: list[str]
-    parameters: list[str]
-    costs: list[Any]
-    shadows: list[bool]
+    numbers: list[str]
 
 
-def bill(charges: Sequence[Charge], now: int) -> Bill | None:
-    """A bill for ``advance``; None for one that only the rules themselves decide (leases, flexible costs).
+def bill(charges: Sequence[Charge], now: int) -> Lines:
+    """The arguments of ``advance``.
 
     Args:
         charges: of different keys.
-        now: about the time, ns since 1970: which calendar windows may be open.
+        now: about the store's clock, ns since 1970: which calendar windows may be open.
     """
-    if any(charge.lease is not None or charge.flexible for charge in charges):
-        return None
     keys = [charge.stored_key() for charge in charges]
-    said = [_said(charge.limit.rule, now) for charge in charges]
-    if None in said:
+    kinds, numbers = [], []
+    for charge in charges:
+        kind, parameters = said(charge.limit, now)
+        token, ttl = (0, 0) if charge.lease is None else charge.lease
+        kinds.append(kind)
+        numbers.append(f"{charge.cost}:{int(charge.limit.shadow)}:{int(charge.flexible)}:{token}:{ttl}:{parameters}")
+    return Lines(locks_of(keys), keys, kinds, numbers)
+
+
+def gcra_line(charge: Charge) -> str | None:
+    """The line of ``hit``; None for a charge that ``advance`` has to decide."""
+    if charge.cost == 0 or charge.lease is not None or charge.flexible or charge.limit.shadow:
         return None
-    return Bill(
-        sorted({lock_of(key) for key in keys}),
-        keys,
-        [kind for kind, _ in said],  # type: ignore[misc]  # none is None
-        [":".join(map(str, numbers)) for _, numbers in said],  # type: ignore[misc]  # none is None
-        [charge.cost for charge in charges],
-        [charge.limit.shadow for charge in charges],
-    )
+    kind, parameters = said(charge.limit, 0)
+    return f"{charge.cost}:{parameters}" if kind == "gcra" else None
+
+
+def change_lines(changes: Sequence[Change], now: int) -> Lines:
+    """The arguments of ``change``; ``now`` as for ``bill``."""
+    keys = [change.charge.stored_key() for change in changes]
+    kinds, numbers = [], []
+    for change in changes:
+        limit, lease, receipt = change.charge.limit, change.charge.lease, change.receipt
+        kind, parameters = said(limit, now)
+        late = -1 if lease is None else receipt.at + lease.ttl
+        strict = lease is not None and limit.algorithm.stored == "gcra"
+        kinds.append(kind)
+        numbers.append(
+            f"{change.give_back}:{change.take}:{int(change.renew)}:{late}:{int(strict)}:"
+            f"{receipt.cost}:{receipt.token}:{receipt.at}:{receipt.outcome.reset_after}:{parameters}"
+        )
+    return Lines(locks_of(keys), keys, kinds, numbers)
+
+
+def locks_of(keys: Sequence[bytes]) -> list[int]:
+    """The locks of keys, each once, in the order in which everybody takes them."""
+    return sorted({lock_of(key) for key in keys})
 
 
 def lock_of(key: bytes) -> int:
@@ -65,7 +91,7 @@ def lock_of(key: bytes) -> int:
 
 def read_state(limit: Limit, text: str | None) -> State | None:
     """A stored state."""
-    return None if text is None else limit.rule.load(tuple(map(int, text.split(":"))))
+    return limit.rule.load(tuple(map(int, text.split(":")))) if text else None
 
 
 def row(limit: Limit, state: State | None) -> tuple[str | None, int]:
@@ -75,31 +101,49 @@ def row(limit: Limit, state: State | None) -> tuple[str | None, int]:
     return ":".join(map(str, limit.rule.dump(state))), min(limit.rule.expires_at(state), _LATEST)
 
 
-def _said(rule: Rule, now: int) -> tuple[str, tuple[int, ...]] | None:
+def said(limit: Limit, now: int) -> tuple[str, str]:
+    """A limit's kind and its rule's parameters, joined by ':'; ``now`` as for ``bill``."""
+    rule = limit.rule
+    if isinstance(rule, CalendarWindow):
+        return "window", f"{rule.burst}:{int(rule.count_refused)}:2:{':'.join(map(str, _boundaries(rule, now)))}"
+    found = _remembered.get(id(limit))
+    if found is not None and found[0] is limit:
+        return found[1]
+    kind, numbers = _said(limit, rule)
+    text = kind, ":".join(map(str, numbers))
+    if len(_remembered) >= _MOST_REMEMBERED:
+        _remembered.clear()
+    _remembered[id(limit)] = limit, text
+    return text
+
+
+_remembered: dict[int, tuple[Limit, tuple[str, str]]] = {}
+
+
+def _said(limit: Limit, rule: Rule) -> tuple[str, tuple[int, ...]]:
     match rule:
         case Block():
             return "block", (0,)
-        case Gcra(interval, depth, scale):
-            return "gcra", (interval, depth, scale)
-        case LeakyBucketQueue(Gcra(interval, depth, scale)):
+        case Gcra(interval, depth, scale) | LeakyBucketQueue(Gcra(interval, depth, scale)):
             return "gcra", (interval, depth, scale)
         case FixedWindow(burst, period, anchored, count_refused):
             return "window", (burst, int(count_refused), int(anchored), period)
-        case CalendarWindow():
-            return "window", (rule.burst, int(rule.count_refused), 2, *_boundaries(rule, now))
         case SlidingWindow(burst, period):
             return "sliding-window", (burst, period)
         case SlidingLog(burst, period):
             return "sliding-log", (burst, period)
+        case Concurrency(burst, ttl):
+            return "concurrency", (burst, ttl)
         case GrowingWait(burst, first, longest, forgiven_after):
             return "growing-wait", (burst, first, longest, forgiven_after)
         case _:
-            return None
+            raise LimitError(f"limit {limit.name!r}: {type(rule).__name__} has no translation for PostgreSQL")
 
 
-def _boundaries(rule: CalendarWindow, now: int) -> tuple[int, ...]:
-    """The ends of the windows around ``now``, for a server whose clock is not quite ours."""
+def _boundaries(rule: CalendarWindow, now: int) -> list[int]:
+    """Where some windows around ``now`` begin, for a server whose clock is not quite ours."""
     start, end = rule.window(now)
-    before, _ = rule.window(start - 1)
-    _, after = rule.window(end)
-    return before, start, end, after
+    boundaries = [rule.window(start - 1)[0], start, end]
+    while len(boundaries) < _WINDOWS_AROUND + 1:
+        boundaries.append(rule.window(boundaries[-1])[1])
+    return boundaries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from headway.core.bill import settle
 from headway.core.change import Change
@@ -13,153 +13,149 @@ from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.errors import StoreUnavailable
 from headway.stores.base import Answer, settled_bill
-from headway.stores.postgres.codec import bill, lock_of, read_state, row
+from headway.stores.postgres.codec import (
+    bill,
+    change_lines,
+    gcra_line,
+    lock_of,
+    locks_of,
+    read_state,
+    row,
+)
 
-__all__ = ["Flow", "Trip", "advance", "change", "clean", "clear", "clears_after", "requota", "reset"]
+__all__ = ["Advanced", "Flow", "Trip", "advance", "change", "clear", "clears_after", "hit", "requota", "reset"]
 
-_PAGE = 500
-_CLEAN_BATCH = 256
+_PAGE: Final = 500
 
 
 class Trip(NamedTuple):
-    """Statements that travel together; the answer is the rows of each.
+    """One statement.
 
     Attributes:
-        statements: (text with %s, arguments) in order.
+        text: with %s for each argument.
+        values: the arguments.
         ends: the transaction ends with it; a trip that does not end one leaves it open for the next.
     """
 
-    statements: tuple[tuple[str, tuple[Any, ...]], ...]
+    text: str
+    values: tuple[Any, ...]
     ends: bool = True
+
+
+class Advanced(NamedTuple):
+    """A bill's answer, and where to go on looking for recovered keys (None: it was not looked)."""
+
+    answer: Answer
+    reached: bytes | None
 
 
 _Result = TypeVar("_Result")
 Rows = list[tuple[Any, ...]]
-Flow = Generator[Trip, list[Rows], _Result]
+Flow = Generator[Trip, Rows, _Result]
 
 
-def advance(schema: str, charges: Sequence[Charge], commit: bool, now: int, at: int | None) -> Flow[Answer]:
-    """One call of ``advance``; what it leaves to the rules is decided here, with the keys held between two trips."""
-    asked = bill(charges, now)
-    if asked is not None:
-        [[(decided_at, allowed, texts)]] = yield Trip(
-            (
-                (
-                    f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s::numeric[], "
-                    "%s::boolean[], %s, %s)",
-                    (*asked, commit, at),
-                ),
-            )
-        )
-        if allowed is not None:
-            states = [read_state(charge.limit, text) for charge, text in zip(charges, texts, strict=True)]
-            rules = [charge.limit.rule for charge in charges]
-            settled = settle(rules, states, asked.costs, decided_at, shadows=asked.shadows)
-            if settled.allowed != allowed:
-                raise StoreUnavailable(
-                    "PostgreSQL's functions and this headway disagree: apply the schema of one version"
-                )
-            return Answer(allowed, decided_at, settled.outcomes, tuple(asked.costs))
-    held_at, states, keys = yield from _held(schema, charges, at)
-    settled, costs = settled_bill(charges, states, held_at)
-    writes = settled.writes if commit else ()
-    yield from _put(schema, [(charges[index].limit, keys[index], state) for index, state in writes])
-    return Answer(settled.allowed, held_at, settled.outcomes, costs)
+def hit(schema: str, key: bytes, line: str, at: int | None) -> Flow[tuple[bool, int, str]]:
+    """One plain charge of GCRA: whether it is admitted, the store's clock, the state before as it is stored."""
+    if at is None:
+        [(said,)] = yield Trip(f"SELECT {schema}.hit(%s, %s, %s)", (lock_of(key), key, line))
+    else:
+        [(said,)] = yield Trip(f"SELECT {schema}.hit(%s, %s, %s, %s)", (lock_of(key), key, line, at))
+    decided_at, allowed, before = said.split(" ")
+    return allowed == "1", int(decided_at), before
 
 
-def change(schema: str, changes: Sequence[Change], at: int | None) -> Flow[tuple[bool, ...]]:
-    """Changes to charges, with their keys held."""
-    charges = [change.charge for change in changes]
-    held_at, states, keys = yield from _held(schema, charges, at)
-    in_time = []
-    writes: dict[bytes, tuple[Limit, bytes, State | None]] = {}
-    now_states = dict(zip(keys, states, strict=True))
-    for asked, key in zip(changes, keys, strict=True):
-        state = now_states[key]
-        new, in_time_too = asked.applied(state, held_at)
-        in_time.append(in_time_too)
-        if new is not state:
-            now_states[key] = new
-            writes[key] = (asked.charge.limit, key, new)
-    yield from _put(schema, list(writes.values()))
-    return tuple(in_time)
+def advance(
+    schema: str, charges: Sequence[Charge], commit: bool, now: int, at: int | None, past: bytes | None
+) -> Flow[Advanced]:
+    """One call of ``advance``, or of ``hit``; a second one where the server's clock is in quite another calendar window.
+
+    Args:
+        schema: the schema's name.
+        charges: the bill.
+        commit: False for a peek.
+        now: about the server's clock.
+        at: the time to decide by, in tests.
+        past: where to go on looking for recovered keys; None: not now.
+    """
+    line = gcra_line(charges[0]) if len(charges) == 1 and commit and past is None else None
+    if line is not None:
+        charge = charges[0]
+        allowed, decided_at, before = yield from hit(schema, charge.stored_key(), line, at)
+        settled = settle([charge.limit.rule], [read_state(charge.limit, before)], [charge.cost], decided_at)
+        _agree(allowed, settled.allowed)
+        return Advanced(Answer(allowed, decided_at, settled.outcomes, (charge.cost,)), None)
+    text = f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s, %s, %s)"
+    for _ in range(2):
+        [(now, said, texts, reached)] = yield Trip(text, (*bill(charges, now), commit, at, past))
+        if said is not None:
+            states = [read_state(charge.limit, before) for charge, before in zip(charges, texts, strict=True)]
+            settled, costs = settled_bill(charges, states, now)
+            _agree(said, settled.allowed)
+            return Advanced(Answer(said, now, settled.outcomes, costs), reached)
+    raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
+
+
+def change(schema: str, changes: Sequence[Change], now: int, at: int | None) -> Flow[tuple[bool, ...]]:
+    """One call of ``change``; ``now`` and ``at`` as for ``advance``."""
+    text = f"SELECT * FROM {schema}.change(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s)"
+    for _ in range(2):
+        [(now, in_time)] = yield Trip(text, (*change_lines(changes, now), at))
+        if in_time is not None:
+            return tuple(in_time)
+    raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
 
 
 def reset(schema: str, charges: Sequence[Charge]) -> Flow[None]:
     """Forget keys, in one step."""
     keys = [charge.stored_key() for charge in charges]
-    nothing: list[str | None] = [None] * len(keys)
-    yield Trip(
-        (
-            (f"SELECT 1 FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)", (_locks(keys), keys, None)),
-            (f"SELECT {schema}.put(%s::bytea[], %s::text[], %s::bigint[])", (keys, nothing, [0] * len(keys))),
-        )
-    )
+    yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), keys))
 
 
 def clears_after(schema: str, charge: Charge, at: int | None) -> Flow[tuple[int, int]]:
     """See ``Store.clears_after``."""
-    held_at, [state], _ = yield from _held(schema, [charge], at, ends=True)
-    return charge.limit.rule.clears_after(state, held_at, charge.cost), held_at
+    text = f"SELECT coalesce(%s, {schema}.clock()), {schema}.look(%s::bytea[])"
+    [(now, [before])] = yield Trip(text, (at, [charge.stored_key()]))
+    return charge.limit.rule.clears_after(read_state(charge.limit, before), now, charge.cost), now
 
 
 def requota(schema: str, namespace: str, old: Limit, new: Limit, at: int | None) -> Flow[int]:
     """Every key of a limit to the same share of the new quota; a page of keys in each transaction."""
     low, high = _range(namespace, new)
     count = 0
-    while True:
-        [page] = yield Trip(((f"SELECT key FROM {schema}.page(%s, %s, %s)", (low, high, _PAGE)),))
-        keys = [bytes(key) for (key,) in page]
-        if not keys:
-            return count
-        held_at, states = yield from _hold(schema, new, keys, at)
-        scaled = [
-            (new, key, new.rule.scaled(state, held_at, old.rule))
-            for key, state in zip(keys, states, strict=True)
-            if state is not None
-        ]
-        yield from _put(schema, scaled)
+    while keys := (yield from _page(schema, low, high)):
+        hold = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)"
+        [(now, texts)] = yield Trip(hold, (locks_of(keys), keys, at), ends=False)
+        scaled: list[tuple[bytes, str | None, int]] = []
+        for key, before in zip(keys, texts, strict=True):
+            state: State | None = read_state(new, before)
+            if state is not None:
+                scaled.append((key, *row(new, new.rule.scaled(state, now, old.rule))))
+        columns = [list(column) for column in zip(*scaled, strict=True)] if scaled else [[], [], []]
+        yield Trip(f"SELECT {schema}.put(%s::bytea[], %s::text[], %s::bigint[])", tuple(columns))
         count += len(scaled)
         low = keys[-1]
+    return count
 
 
 def clear(schema: str, namespace: str, limit: Limit) -> Flow[int]:
-    """Forget every key of a limit."""
-    [[(count,)]] = yield Trip(((f"SELECT {schema}.forget(%s, %s)", _range(namespace, limit)),))
-    return int(count)
+    """Forget every key of a limit, a page of keys in each transaction; how many there were."""
+    low, high = _range(namespace, limit)
+    count = 0
+    while keys := (yield from _page(schema, low, high)):
+        yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), keys))
+        count += len(keys)
+        low = keys[-1]
+    return count
 
 
-def clean(schema: str, past: bytes, at: int | None) -> Flow[bytes]:
-    """Forget some recovered keys after ``past``; where to go on the next time."""
-    [[(reached,)]] = yield Trip(((f"SELECT {schema}.clean(%s, %s, %s)", (past, _CLEAN_BATCH, at)),))
-    return bytes(reached)
+def _page(schema: str, low: bytes, high: bytes) -> Flow[list[bytes]]:
+    rows = yield Trip(f"SELECT {schema}.page(%s, %s, %s)", (low, high, _PAGE))
+    return [bytes(key) for (key,) in rows]
 
 
-def _held(
-    schema: str, charges: Sequence[Charge], at: int | None, *, ends: bool = False
-) -> Flow[tuple[int, list[State | None], list[bytes]]]:
-    keys = [charge.stored_key() for charge in charges]
-    statement = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)"
-    [[(held_at, texts)]] = yield Trip(((statement, (_locks(keys), keys, at)),), ends)
-    return held_at, [read_state(charge.limit, text) for charge, text in zip(charges, texts, strict=True)], keys
-
-
-def _hold(schema: str, limit: Limit, keys: list[bytes], at: int | None) -> Flow[tuple[int, list[State | None]]]:
-    statement = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)"
-    [[(held_at, texts)]] = yield Trip(((statement, (_locks(keys), keys, at)),), ends=False)
-    return held_at, [read_state(limit, text) for text in texts]
-
-
-def _put(schema: str, writes: Sequence[tuple[Limit, bytes, State | None]]) -> Flow[None]:
-    """Write what is held, and end the transaction."""
-    rows = [(key, *row(limit, state)) for limit, key, state in writes]
-    statement = f"SELECT {schema}.put(%s::bytea[], %s::text[], %s::bigint[])"
-    keys, texts, expires = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
-    yield Trip(((statement, (keys, texts, expires)),) if rows else ())
-
-
-def _locks(keys: Sequence[bytes]) -> list[int]:
-    return sorted({lock_of(key) for key in keys})
+def _agree(said: bool, worked_out: bool) -> None:
+    if said != worked_out:
+        raise StoreUnavailable("PostgreSQL's functions and this headway disagree: apply the schema of one version")
 
 
 def _range(namespace: str, limit: Limit) -> tuple[bytes, bytes]:

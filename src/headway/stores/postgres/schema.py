@@ -6,11 +6,18 @@ import re
 from importlib import resources
 from typing import Final
 
+from headway.core.quota import MAX_RECOVERY_NS
+from headway.core.reserved import NOTHING_YET
+from headway.core.rule import CLOCK_SLACK_NS
 from headway.errors import ConfigError
 
-__all__ = ["SCHEMA_VERSION", "check_schema", "schema_sql"]
+__all__ = ["FOREIGN", "SCHEMA_VERSION", "check_schema", "grant_sql", "schema_sql"]
 
 SCHEMA_VERSION: Final = 1
+
+FOREIGN: Final = "HWY01"
+"""The SQLSTATE of a schema that has other things in it."""
+
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 
@@ -20,13 +27,31 @@ def check_schema(schema: str) -> str:
     Raises:
         ConfigError: names the value and what is accepted.
     """
-    if _NAME.match(schema):
+    if _NAME.match(schema) and not schema.startswith("pg_") and schema not in ("public", "information_schema"):
         return schema
-    raise ConfigError(f"schema is {schema!r}; expected 1 to 63 lower-case letters, digits or _, not a digit first")
+    raise ConfigError(
+        f"schema is {schema!r}; expected one of its own: 1 to 63 lower-case letters, digits or _, not a digit or pg_ "
+        "first, and not public"
+    )
 
 
 def schema_sql(schema: str, *, unlogged: bool) -> str:
     """The statements that put everything in place, to be run in one transaction."""
-    text = resources.files(__package__).joinpath("schema.sql").read_text(encoding="utf-8")
-    filled = text.replace("{schema}", check_schema(schema)).replace("{unlogged}", "UNLOGGED" if unlogged else "")
-    return filled.replace("{number}", str(SCHEMA_VERSION))
+    folder = resources.files(__package__)
+    text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "rules.sql"))
+    values = {
+        "schema": check_schema(schema),
+        "unlogged": "UNLOGGED" if unlogged else "",
+        "number": SCHEMA_VERSION,
+        "foreign": FOREIGN,
+        "slack": CLOCK_SLACK_NS,
+        "nothing_yet": NOTHING_YET,
+        "max_recovery": MAX_RECOVERY_NS,
+    }
+    return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text)
+
+
+def grant_sql(schema: str, role: str) -> str:
+    """The statement that lets a role call the functions, and nothing else."""
+    quoted = role.replace('"', '""')
+    return f'GRANT USAGE ON SCHEMA {check_schema(schema)} TO "{quoted}"'

@@ -1,0 +1,202 @@
+"""The connections of this process to one server, for threads; shared by all stores with the same URL and deadline.
+
+A child that is forked has no part in them: its copies of their sockets are closed at once.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+import weakref
+from typing import Any
+
+import psycopg
+from psycopg import generators
+from psycopg.waiting import Ready, Wait
+
+from headway.errors import StoreUnavailable
+from headway.stores.breaker import Breaker
+from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
+
+__all__ = ["Connection", "Connections", "breaker_of", "shared_connections", "sockets"]
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection of ours: commits by itself, and gives up at ``end`` (``time.monotonic``)."""
+
+    end: float = 0.0
+
+    @classmethod
+    def open(cls, url: str, end: float, deadline: float) -> Connection:
+        """Connect by ``end``."""
+        connection = cls(_until(generators.connect(url), end))
+        sockets.add(connection)
+        try:
+            connection.end = end
+            connection.autocommit = True
+            own = connection.execute(session(connection.info.backend_pid, deadline)).fetchone()
+            if own == (None,):
+                connection.prepare_threshold = None
+        except BaseException:
+            connection.drop()
+            raise
+        return connection
+
+    def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:  # psycopg's own
+        """Drive psycopg's generator, but not beyond ``end``."""
+        return _until(gen, self.end, self.pgconn.socket)
+
+    def drop(self) -> None:
+        """Close without waiting for anything."""
+        self.pgconn.finish()
+
+    def __del__(self, _warn: object = None, /) -> None:
+        self.pgconn.finish()
+
+
+class Connections:
+    """A bounded number of them, for any number of threads.
+
+    Args:
+        url: for libpq.
+        deadline: seconds; see ``PostgresStore``.
+
+    Attributes:
+        breaker: the server's.
+        stores: how many stores use these.
+    """
+
+    def __init__(self, url: str, deadline: float) -> None:
+        self.url = url
+        self.deadline = deadline
+        self.breaker = breaker_of(url)
+        self.stores = 0
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._owner = os.getpid()
+        weakref.finalize(self, _finish, self._idle, self._owner)
+
+    def take(self, end: float) -> Connection:
+        """A connection that nobody else uses until it is put back or dropped.
+
+        Raises:
+            StoreUnavailable: there was none by ``end`` (``time.monotonic``).
+            psycopg.Error: the server did not let us in.
+        """
+        if self._owner != os.getpid():
+            self._forked()
+        if not self._places.acquire(timeout=max(0.0, end - time.monotonic())):
+            raise StoreUnavailable(f"PostgreSQL {shown(self.url)}: all {MOST_CONNECTIONS} connections are in use")
+        try:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return Connection.open(self.url, end, self.deadline)
+            connection.end = end
+        except BaseException:
+            self._places.release()
+            raise
+        return connection
+
+    def put_back(self, connection: Connection) -> None:
+        """It is in order, and somebody else may have it."""
+        with self._lock:
+            kept = self.stores > 0 and self._owner == os.getpid()
+            if kept:
+                self._idle.append(connection)
+        if not kept:
+            connection.drop()
+        self._places.release()
+
+    def drop(self, connection: Connection) -> None:
+        """It is in no order that somebody could rely on."""
+        connection.drop()
+        self._places.release()
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        with self._lock:
+            _finish(self._idle, self._owner)
+
+    def _forked(self) -> None:
+        """This is a child: what is idle is the parent's, and nobody here holds a lock."""
+        self._lock = threading.Lock()
+        self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._idle = []
+        self.breaker.after_fork()
+        self._owner = os.getpid()
+        weakref.finalize(self, _finish, self._idle, self._owner)
+
+
+def shared_connections(url: str, deadline: float) -> Connections:
+    """The connections of this process to that server."""
+    with _opening:
+        found = _open.get((url, deadline))
+        if found is None:
+            found = _open[url, deadline] = Connections(url, deadline)
+        return found
+
+
+def breaker_of(url: str) -> Breaker:
+    """The breaker of this process for that server."""
+    found = _breakers.get(url)
+    if found is None:
+        found = _breakers.setdefault(url, Breaker(f"PostgreSQL {shown(url)}"))
+    return found
+
+
+_open: weakref.WeakValueDictionary[tuple[str, float], Connections] = weakref.WeakValueDictionary()
+_breakers: weakref.WeakValueDictionary[str, Breaker] = weakref.WeakValueDictionary()
+_opening = threading.Lock()
+
+sockets: weakref.WeakSet[psycopg.Connection[Any] | psycopg.AsyncConnection[Any]] = weakref.WeakSet()
+"""All connections of ours in this process."""
+
+
+def _after_fork() -> None:
+    """In a child: let go of the parent's sockets without a word to the server."""
+    global _opening
+    _opening = threading.Lock()
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for connection in list(sockets):
+        if not connection.closed:
+            os.dup2(nowhere, connection.pgconn.socket)
+            _left_to_the_parent.append(connection)
+    os.close(nowhere)
+
+
+_left_to_the_parent: list[object] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _finish(idle: list[Connection], owner: int) -> None:
+    """Close connections, but not those of a parent process."""
+    while owner == os.getpid() and idle:
+        idle.pop().drop()
+
+
+def _until(gen: Any, end: float, socket: int | None = None) -> Any:
+    """Drive one of psycopg's generators with ``poll``, but not beyond ``end``."""
+    try:
+        wanted = next(gen)
+        while True:
+            descriptor, state = (socket, wanted) if socket is not None else wanted
+            poll = select.poll()
+            poll.register(
+                descriptor,
+                (select.POLLIN if state & Wait.R else 0) | (select.POLLOUT if state & Wait.W else 0),
+            )
+            left = end - time.monotonic()
+            events = poll.poll(max(0.0, left) * 1000) if left > 0 else []
+            if not events:
+                raise StoreUnavailable("PostgreSQL did not answer in time")
+            flags = events[0][1]
+            ready = (Ready.R if flags & ~select.POLLOUT else 0) | (Ready.W if flags & select.POLLOUT else 0)
+            wanted = gen.send(Ready(ready))
+    except StopIteration as stop:
+        return stop.value
