@@ -360,7 +360,7 @@ def test_a_short_lock_of_another_process_is_waited_out(path: Path) -> None:
 def test_a_lock_that_never_ends_is_a_store_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its own deadline the store gives up with ``StoreUnavailable``; nothing was charged."""
     store = SqliteStore(path)
-    monkeypatch.setattr(module, "_LOCK_WAIT_S", 0.2)
+    monkeypatch.setattr(module, "LOCK_WAIT_S", 0.2)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     with pytest.raises(StoreUnavailable, match="locked"):
@@ -492,12 +492,13 @@ from headway import Limit, Limiter
 store = "sqlite:///" + sys.argv[1]
 limiter = Limiter(Limit("many", "1000000 per 365 days", by="id"), Limit("second", "1000000 per 365 days"), store=store)
 tight = Limiter(Limit("tight", sys.argv[2] + " per 365 days", by="id"), store=store)
+def answer(name, decision):
+    sys.stdout.write(f"{name} {decision.degraded or decision.allowed}\\n")
+    sys.stdout.flush()
 print("ready", flush=True)
 while True:
-    sys.stdout.write(f"many {limiter.hit(id='k').allowed:d}\\n")
-    sys.stdout.flush()
-    sys.stdout.write(f"tight {tight.hit(id='k').allowed:d}\\n")
-    sys.stdout.flush()
+    answer("many", limiter.hit(id="k"))
+    answer("tight", tight.hit(id="k"))
 """
 
 
@@ -538,11 +539,14 @@ def test_kill_minus_nine_at_any_moment_loses_no_decision_that_was_given(path: Pa
         limiter.close()
         many, second, tight = (limit.quota.count - decision.outcomes[limit.name].remaining for limit in limits)
         assert many == second, "all or nothing, also when killed"
-        assert told[b"many 1\n"] <= many <= told[b"many 1\n"] + kills, "each kill loses at most the answer under way"
-        assert told[b"tight 1\n"] <= tight <= told[b"tight 1\n"] + kills
-        assert told[b"tight 1\n"] <= budget
-    assert told[b"many 0\n"] == 0
-    assert told[b"tight 0\n"] > 0, "the budget has run out"
+        assert told[b"many True\n"] <= many <= told[b"many True\n"] + kills, (
+            "each kill loses at most the answer under way"
+        )
+        assert told[b"tight True\n"] <= tight <= told[b"tight True\n"] + kills
+        assert told[b"tight True\n"] <= budget
+    assert told[b"tight False\n"] > 0, "the budget has run out"
+    answers = {b"many True\n", b"tight True\n", b"tight False\n"}
+    assert all(b"locked" in line for line in told.keys() - answers), "but a machine may be too busy for a turn in 5 s"
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     connection.close()

@@ -23,24 +23,21 @@ from headway.limiter.flows import decide, give_back, wait
 from headway.limiter.plan import Cost, Plan
 from headway.limiter.queue import Lines, Ticket
 from headway.limiter.timer import REAL_TIME, Timer
+from headway.limiter.ways import Way, quick_way
 from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
-from headway.stores.lane import Lane, OneWay
+from headway.stores.lane import OneWay
 from headway.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from headway.limiter.explain import Explanation
     from headway.limiter.shadow import ShadowCounts, ShadowReport
 
-__all__ = ["BaseLimiter", "Exempt", "Keep", "Way", "living", "on_creation"]
+__all__ = ["BaseLimiter", "Exempt", "Keep", "living", "on_creation"]
 
 Exempt: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Says of a request's attributes whether it passes unlimited and uncounted."""
-
-Short: TypeAlias = Callable[[Sequence[Any], Sequence[int]], tuple[bool, int, Any] | None]
-"""From one key and one cost above 0 per limit to: admitted, the store's clock, each key's state before (or its ``Answer``).
-None: the long way has to be taken."""
 
 Keep: TypeAlias = str
 """What becomes of the state when a quota changes: "as-is", "proportional" or "reset"."""
@@ -53,18 +50,6 @@ living: weakref.WeakSet[BaseLimiter] = weakref.WeakSet()
 
 on_creation: list[Callable[[BaseLimiter], None]] = []
 """Called with every new limiter, for the same tools."""
-
-
-class Way:
-    """A plan and what shortens its way: over a memory store its lane, over others what the store's ``short`` returns."""
-
-    __slots__ = ("lane", "plan", "short")
-
-    def __init__(self, plan: Plan, memory: MemoryStore | None, store: Store | AsyncStore) -> None:
-        self.plan = plan
-        self.lane: Lane | None = None if memory is None or plan.holds else memory.lane(plan.namespace, plan.limits)
-        shorten = None if plan.holds else getattr(store, "short", None)
-        self.short: Short | None = shorten and shorten(plan.namespace, plan.limits)
 
 
 class BaseLimiter:
@@ -137,7 +122,7 @@ class BaseLimiter:
         self._fixed = not self._depends and self._exempt is None
         self._way = way
         self.plan = way.plan
-        self._quick = _quick_way(way) if self._fixed and not self._off and self._shadows is None else None
+        self._quick = quick_way(way) if self._fixed and not self._off and self._shadows is None else None
         self._one: OneWay | None = None
         if way.lane and way.plan.single and self._fixed and not self._off:
             self._one = way.lane.one(way.plan.single)
@@ -352,32 +337,6 @@ def _rebuilt(
     limiter = kind(*parts, store=store, namespace=namespace, secret_key=secret_key, exempt=exempt)
     limiter._owned = owned
     return limiter
-
-
-def _quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...] | None] | None:
-    """From attributes and a cost above 0 to what a ``Decision`` is made of, where every key is one plain text.
-
-    None where there is no such way, or, from the way itself, where a call needs a longer one.
-    """
-    plan, short = way.plan, way.short
-    several = way.lane.several if way.lane else None
-    pick, names = plan.pick, plan.attributes
-    if (short is None and several is None) or pick is None or not plan.takes_any_cost:
-        return None
-    ones = (1,) * len(plan.limits)
-
-    def quick(attributes: Mapping[str, object], cost: int) -> tuple[Any, ...] | None:
-        for name in names:
-            if name not in attributes or attributes[name].__class__ is not str:
-                return None
-        keys = pick(attributes)
-        costs = ones if cost == 1 else (cost,) * len(ones)
-        if several is not None:
-            return several(keys, costs)
-        found = short(keys, costs)  # type: ignore[misc]  # one of the two is there
-        return None if found is None else (found[0], found[1], costs, keys, found[2])
-
-    return quick
 
 
 def _part(limit: Any) -> Limit | Choice:

@@ -342,22 +342,22 @@ class Limiter(BaseLimiter):
         way = self._way if self._fixed else self._at_hand(facts)
         if way is None or self._off or way.plan.holds or up_to is not None:
             return self._drive(self._asking(facts, cost, commit=commit, up_to=up_to))
-        plan, lane = way.plan, way.lane
+        plan, charges = way.plan, None
         keys = plan.keys(facts)
         costs = plan.costs(cost) if self._fixed else self._costs(plan, cost)
-        charges = None if lane else plan.charges(keys, costs)
         try:
-            if charges is None:
-                allowed, now, states = lane.advance(keys, costs, commit)  # type: ignore[union-attr]  # else charges
-            elif self._advance_states is not None:
-                allowed, now, states = self._advance_states(charges, commit=commit)
-            else:
-                states = self.store.advance(charges, commit=commit)
-                allowed, now, _, costs = states
+            found = way.direct(keys, costs, commit)
+            if found is None:
+                charges = plan.charges(keys, costs)
+                if self._advance_states is not None:
+                    found = self._advance_states(charges, commit=commit)
+                else:
+                    answer = self.store.advance(charges, commit=commit)
+                    found = answer.allowed, answer.now, answer
         except StoreError as error:
             bill = charges or plan.charges(keys, costs)
             return self._drive(degraded(plan, bill, time.time_ns(), error, commit=commit))
-        decision = Decision.by(plan, (allowed, now, costs, keys, states), charges if commit else ())
+        decision = Decision.by(plan, (found[0], found[1], costs, keys, found[2]), charges if commit else ())
         return self._shadows.note(plan, keys, decision, facts) if commit and self._shadows else decision
 
     def _settle(self, decision: Decision, changes: tuple[Change, ...]) -> bool:

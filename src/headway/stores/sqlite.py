@@ -26,24 +26,22 @@ from headway.core.rule import State
 from headway.errors import StoreUnavailable, StoreUnusable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.clock import Clock, wall_clock
+from headway.stores.sqlite_file import (
+    APPLICATION_ID,
+    LOCK_WAIT_S,
+    SCHEMA_VERSION,
+    identity,
+    is_busy,
+    open_file,
+    roll_back,
+)
+from headway.stores.sqlite_lane import LATEST, Decide, ShortWay, SqliteLane, numbers_of, row_of
 
-__all__ = ["SCHEMA_VERSION", "SqliteStore"]
+__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "SqliteStore"]
 
-SCHEMA_VERSION: Final = 1
-APPLICATION_ID: Final = 0x68647779
-"""``hdwy``: marks the file as ours (SQLite's ``application_id``)."""
-
-_LOCK_WAIT_S: Final = 5.0
 _CLEAN_EVERY: Final = 64
 _CLEAN_BATCH: Final = 256
 
-_SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS headway_state (
-    key     BLOB PRIMARY KEY,
-    state   TEXT NOT NULL,
-    expires INTEGER NOT NULL
-) WITHOUT ROWID;
-"""
 _SELECT: Final = "SELECT state FROM headway_state WHERE key = ?"
 _UPSERT: Final = (
     "INSERT INTO headway_state (key, state, expires) VALUES (?, ?, ?) "
@@ -54,7 +52,6 @@ _SELECT_LIMIT: Final = "SELECT key, state FROM headway_state WHERE key > ? AND k
 _DELETE_LIMIT: Final = "DELETE FROM headway_state WHERE key > ? AND key < ?"
 _DELETE: Final = "DELETE FROM headway_state WHERE key = ?"
 _PASSED: Final = "SELECT key, expires FROM headway_state WHERE key > ? ORDER BY key LIMIT ?"
-_LATEST: Final = 2**63 - 1
 
 _Result = TypeVar("_Result")
 
@@ -101,7 +98,7 @@ class SqliteStore:
             now = self.clock()
             texts = _texts(connection, keys)
             states = [
-                None if text is None else charge.limit.rule.load(_numbers(text))
+                None if text is None else charge.limit.rule.load(numbers_of(text))
                 for charge, text in zip(charges, texts, strict=True)
             ]
             settled, costs = settled_bill(charges, states, now)
@@ -112,6 +109,25 @@ class SqliteStore:
             return Answer(settled.allowed, now, settled.outcomes, costs)
 
         return self._transact(decide, "BEGIN")
+
+    def short(self, namespace: str, limits: Sequence[Limit]) -> ShortWay | None:
+        """A limiter's short way: from one key and one cost above 0 per limit to a decision; see ``SqliteLane``."""
+        return None if any(limit.shadow for limit in limits) else SqliteLane(namespace, limits, self._decide_lane)
+
+    def _decide_lane(self, decide: Decide, names: Sequence[bytes]) -> tuple[bool, int, Sequence[State | None]]:
+        def work(connection: sqlite3.Connection) -> tuple[bool, int, Sequence[State | None]]:
+            now = self.clock()
+            allowed, before, rows = decide(_texts(connection, names), now)
+            if rows:
+                for row in rows:
+                    if row[1] is None:
+                        connection.execute(_DELETE, row[:1])
+                    else:
+                        connection.execute(_UPSERT, row)
+                self._clean_now_and_then(connection, len(rows), now)
+            return allowed, now, before
+
+        return self._transact(work, "BEGIN")
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
@@ -137,7 +153,7 @@ class SqliteStore:
             now = self.clock()
             rows = connection.execute(_SELECT_LIMIT, _range(namespace, new)).fetchall()
             for key, text in rows:
-                state = new.rule.load(_numbers(text))
+                state = new.rule.load(numbers_of(text))
                 scaled = None if state is None else new.rule.scaled(state, now, old.rule)
                 self._put(connection, new, key, scaled)
             return len(rows)
@@ -171,13 +187,13 @@ class SqliteStore:
 
     def _transact(self, work: Callable[[sqlite3.Connection], _Result], begin: str) -> _Result:
         """Run ``work`` in one transaction; wait for other writers, open again after a fork or a file that was replaced."""
-        give_up = time.monotonic() + _LOCK_WAIT_S
-        if not self._lock.acquire(timeout=_LOCK_WAIT_S):
-            raise StoreUnavailable(f"SQLite store {self.path}: no turn within {_LOCK_WAIT_S:g} s")
+        give_up = time.monotonic() + LOCK_WAIT_S
+        if not self._lock.acquire(timeout=LOCK_WAIT_S):
+            raise StoreUnavailable(f"SQLite store {self.path}: no turn within {LOCK_WAIT_S:g} s")
         try:
             while True:
                 connection = self._connection
-                if connection is None or self._owner != os.getpid() or self._file != _identity(self.path):
+                if connection is None or self._owner != os.getpid() or self._file != identity(self.path):
                     connection = self._connect()
                 try:
                     connection.execute(begin)
@@ -185,11 +201,11 @@ class SqliteStore:
                         result = work(connection)
                         connection.execute("COMMIT")
                     except BaseException:
-                        _roll_back(connection)
+                        roll_back(connection)
                         raise
                     return result
                 except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or time.monotonic() > give_up:
+                    if not is_busy(error) or time.monotonic() > give_up:
                         self._disconnect()  # a new connection may find the disk or the file mended
                         raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
                     if begin == "BEGIN":
@@ -211,8 +227,8 @@ class SqliteStore:
             else:
                 _left_to_the_parent.append(self._connection)  # closing it here would disturb the parent's
         self._connection, self._owner = None, os.getpid()
-        self._connection = _open(self.path)
-        self._file = _identity(self.path)
+        self._connection = open_file(self.path)
+        self._file = identity(self.path)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -230,29 +246,20 @@ class SqliteStore:
             self._until_clean = _CLEAN_EVERY
             passed = connection.execute(_PASSED, (self._cleaned_to, _CLEAN_BATCH)).fetchall()
             self._cleaned_to = passed[-1][0] if len(passed) == _CLEAN_BATCH else b""
-            recovered = [(key, expires) for key, expires in passed if expires <= now]
+            recovered = [(key, expires) for key, expires in passed if expires <= now and expires < LATEST]
             connection.executemany(_FORGET, recovered)
 
     def _put(self, connection: sqlite3.Connection, limit: Limit, key: bytes, state: State | None) -> None:
         if state is None:
             connection.execute(_DELETE, (key,))
         else:
-            connection.execute(_UPSERT, (key, *_row(limit, state)))
+            connection.execute(_UPSERT, (key, *row_of(limit.rule, state)))
 
 
 _left_to_the_parent: list[sqlite3.Connection] = []
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Which file the path names now; None where there is none."""
-    try:
-        found = os.stat(path)  # noqa: PTH116  # on every decision, and Path.stat() costs twice as much
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _texts(connection: sqlite3.Connection, keys: list[bytes]) -> list[str | None]:
+def _texts(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | None]:
     """The stored states of some keys, read in one statement and so at one moment."""
     if len(keys) == 1:
         row = connection.execute(_SELECT, keys).fetchone()
@@ -262,102 +269,15 @@ def _texts(connection: sqlite3.Connection, keys: list[bytes]) -> list[str | None
     return [found.get(key) for key in keys]
 
 
-def _row(limit: Limit, state: State) -> tuple[str, int]:
-    """A state's text, and when its key may be forgotten."""
-    return ":".join(map(str, limit.rule.dump(state))), min(limit.rule.expires_at(state), _LATEST)
-
-
 def _read(connection: sqlite3.Connection, charge: Charge, key: bytes) -> State | None:
     row = connection.execute(_SELECT, (key,)).fetchone()
-    return None if row is None else charge.limit.rule.load(_numbers(row[0]))
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(":")))
+    return None if row is None else charge.limit.rule.load(numbers_of(row[0]))
 
 
 def _range(namespace: str, limit: Limit) -> tuple[bytes, bytes]:
     """The bounds of a limit's keys: its prefix is followed by a part, whose first byte is a tag below 0xff."""
     prefix = key_prefix(namespace, limit.name, limit.algorithm.stored, limit.by)
     return prefix, prefix + b"\xff"
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    try:
-        has_folder, is_folder = path.parent.is_dir(), path.is_dir()
-    except OSError as error:  # such as a name that is too long
-        raise StoreUnusable(f"SQLite store {path}: cannot be opened for writing ({error.strerror})") from error
-    if is_folder or not has_folder:
-        missing = f"the folder {path.parent} does not exist; create it first"
-        raise StoreUnusable(f"SQLite store {path}: {'is a folder; expected a file' if is_folder else missing}")
-    give_up = time.monotonic() + _LOCK_WAIT_S
-    while True:
-        try:
-            connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
-        except (sqlite3.Error, ValueError) as error:  # a ValueError for a NUL in the name
-            raise StoreUnusable(f"SQLite store {path}: cannot be opened for writing ({error})") from error
-        try:
-            _prepare(connection, path)
-            return connection
-        except sqlite3.OperationalError as error:
-            connection.close()
-            if not _is_busy(error):
-                raise StoreUnusable(f"SQLite store {path}: cannot be opened for writing ({error})") from error
-            if time.monotonic() > give_up:
-                raise StoreUnavailable(f"SQLite store {path}: {error}") from error
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            raise StoreUnusable(f"SQLite store {path}: is no SQLite database ({error}); name another file") from error
-        except BaseException:
-            connection.close()
-            raise
-        time.sleep(random.uniform(0.001, 0.01))  # noqa: S311  # spreads waiters, guards no secret
-
-
-def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Set the connection up and the schema, once per file, whoever comes first."""
-    connection.execute("BEGIN")  # one look at all three: another process may be making the file right now
-    try:
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        application = connection.execute("PRAGMA application_id").fetchone()[0]
-        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    finally:
-        _roll_back(connection)
-    if application not in (0, APPLICATION_ID) or (application == 0 and tables):
-        raise StoreUnusable(f"SQLite store {path}: is another program's database; name another file")
-    if application == APPLICATION_ID and version > SCHEMA_VERSION:
-        raise StoreUnusable(
-            f"SQLite store {path}: has schema version {version}, written by a newer headway; this one knows {SCHEMA_VERSION}"
-        )
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = NORMAL")
-    if application == APPLICATION_ID and version == SCHEMA_VERSION:
-        try:
-            connection.execute("BEGIN IMMEDIATE")  # shows at once whether the file can be written
-            connection.execute("ROLLBACK")
-        except sqlite3.OperationalError as error:
-            if not _is_busy(error):  # busy: somebody is writing, so it can be written, and opening need not wait
-                raise
-        return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        for statement in _SCHEMA.split(";"):
-            connection.execute(statement)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        _roll_back(connection)
-        raise
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
-
-
-def _is_busy(error: sqlite3.OperationalError) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _restore(path: str, clock: Clock | None) -> SqliteStore:
@@ -377,7 +297,7 @@ def _before_fork() -> None:
     """
     _forking.acquire()
     for store in list(_alive):
-        if store._lock.acquire(timeout=2 * _LOCK_WAIT_S):
+        if store._lock.acquire(timeout=2 * LOCK_WAIT_S):
             _held_for_fork.append(store)
             store._disconnect()
 
