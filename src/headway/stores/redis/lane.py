@@ -44,12 +44,12 @@ def known_refusals(
     def known(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
         if not cache._known:
             return None
-        made = near.get(keys, costs[0])
+        made = near.get(keys, costs)
         if made is not None:
             return made
         stored = [part + tag_of(namespace, limit.by, key) for part, limit, key in zip(parts, limits, keys, strict=True)]
         found = cache.find(stored, limits, costs)
-        return None if found is None else near.put(keys, stored, costs[0], found)
+        return None if found is None else near.put(keys, stored, costs, found)
 
     return known
 
@@ -58,6 +58,7 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
     """From one key and one cost above 0 per limit to what the store decides; raises ``StoreError``."""
     cache, parts = store.refusals, _parts(namespace, limits)
     near = _Near(store)
+    near_get = near.get
     forms = [form_of(limit) for limit in limits]
     count = len(limits)
     head = b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$%d\r\n%d\r\n" % (
@@ -82,15 +83,14 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
         return [Charge(namespace, limits[i], keys[i], costs[i]) for i in numbers]
 
     def several(keys: Sequence[Key], costs: Sequence[int]) -> Made:
-        if cache._known:
-            made = near.get(keys, costs[0])
-            if made is not None:
-                return made
+        made = near_get(keys, costs)
+        if made is not None:
+            return made
         stored = [parts[i] + tag_of(namespace, bys[i], keys[i]) for i in numbers]
         if cache._known:
             found = cache.find(stored, limits, costs)
             if found is not None:
-                return near.put(keys, stored, costs[0], found)
+                return near.put(keys, stored, costs, found)
         server = store.server
         if server is None:
             return _long(store, charges(keys, costs))
@@ -121,7 +121,7 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
         bill = charges(keys, costs)
         found = store.learned(sent, bill, stored, states, now)
         if found is not None:
-            near.put(keys, stored, cost, found)
+            near.put(keys, stored, costs, found)
         return False, now, states
 
     return several
@@ -137,29 +137,34 @@ def _parts(namespace: str, limits: Sequence[Limit]) -> list[bytes]:
 
 
 class _Near:
-    """The refusals of one lane by its own keys: what a flood asks for again and again."""
+    """The refusals of one lane by its own keys: what a flood asks for again and again, so every step here counts."""
 
-    __slots__ = ("_cache", "_known")
+    __slots__ = ("_cache", "_known", "get")
 
     def __init__(self, store: BaseRedisStore) -> None:
-        self._cache = store.refusals
-        self._known: dict[Sequence[Key], tuple[int, Known, list[State | None]]] = {}
+        cache = self._cache = store.refusals
+        known: dict[Sequence[Key], tuple[Sequence[int], Known, list[State | None]]] = {}
+        self._known = known
+        look, ticks = known.get, cache.ticks
 
-    def get(self, keys: Sequence[Key], cost: int) -> Made | None:
-        found = self._known.get(keys if keys.__class__ is tuple else tuple(keys))
-        if found is None or cost < found[0]:
+        def get(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
+            """A refusal that stands for these keys and these costs; None: look further."""
+            found = look(keys if keys.__class__ is tuple else tuple(keys))
+            if found is None or costs != found[0]:
+                return None
+            refusal, now = found[1], ticks()
+            if now < refusal.until:
+                cache.answered += 1
+                return False, refusal.since + now, found[2]
+            known.pop(tuple(keys), None)
             return None
-        known = found[1]
-        ticks = self._cache.ticks()
-        if ticks >= known.until:
-            self._known.pop(tuple(keys), None)
-            return None
-        self._cache.answered += 1
-        return False, known.since + ticks, found[2]
 
-    def put(self, keys: Sequence[Key], stored: Sequence[bytes], cost: int, known: Known) -> Made:
+        self.get = get
+
+    def put(self, keys: Sequence[Key], stored: Sequence[bytes], costs: Sequence[int], known: Known) -> Made:
+        """Remember a refusal that the cache knows by its stored keys."""
         states = [known.states[key] for key in stored]
         if len(self._known) >= _MOST_NEAR:
             self._known.clear()
-        self._known[tuple(keys)] = cost, known, states
+        self._known[tuple(keys)] = costs, known, states
         return False, known.since + self._cache.ticks(), states
