@@ -55,14 +55,14 @@ class HeadwayError(Exception):
 
 
 class QuotaError(HeadwayError, ValueError):
-    """A quota's text or numbers cannot be right.
+    """A quota's or a duration's text or numbers cannot be right.
 
     Attributes:
         text: what was given.
         position: index into ``text`` of the first character that does not fit, or None where no place applies.
     """
 
-    def __init__(self, text: str, problem: str, *, position: int | None = None) -> None:
+    def __init__(self, text: str, problem: str, *, position: int | None = None, kind: str = "quota") -> None:
         self.text = text
         self.position = position
         shown = text if len(text) <= 120 else text[:117] + "..."
@@ -70,7 +70,7 @@ class QuotaError(HeadwayError, ValueError):
         if position is not None:
             rest = text[position : position + 24]
             place = f" at character {position + 1}, {rest!r}," if rest else " at its end,"
-        super().__init__(f"quota {shown!r}:{place} {problem}")
+        super().__init__(f"{kind} {shown!r}:{place} {problem}")
 
 
 class LimitError(HeadwayError, ValueError):
@@ -110,10 +110,11 @@ class AttributeMissing(HeadwayError, ValueError):
 class AttributeUnusable(HeadwayError, TypeError):
     """An attribute's value cannot be part of a key: only str, int, UUID, bytes and tuples of these can."""
 
-    def __init__(self, attribute: str, value: object) -> None:
+    def __init__(self, attribute: str, value: object, problem: str | None = None) -> None:
         self.attribute = attribute
+        what = problem or f"is a {type(value).__name__}"
         super().__init__(
-            f"attribute {attribute!r} is a {type(value).__name__}; a key is made of str, int, UUID, bytes or a tuple of these"
+            f"attribute {attribute!r} {what}; a key is made of str, int, UUID, bytes or a tuple of these"
         )
 
 

@@ -7,6 +7,7 @@ import sys
 import textwrap
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -16,6 +17,7 @@ from headway.core.calendar_window import CalendarWindow
 from headway.core.fixed_window import Window
 from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import HOUR, SECOND
+from headway.core.zone import zone_of
 from headway.testing.clock import ManualClock
 
 FROM, TO = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1990, 2038))
@@ -197,10 +199,14 @@ def test_a_window_at_the_end_of_the_calendar_still_has_an_end() -> None:
     for unit in ("day", "week", "month"):
         rule = Limit("l", f"1/{unit} in Europe/Berlin").rule
         assert isinstance(rule, CalendarWindow)
-        for year in (2262, 9000, 9998):
-            now = int(datetime(year, 6, 15, tzinfo=UTC).timestamp()) * SECOND
+        years = [
+            int(datetime(year, 6, 15, tzinfo=UTC).timestamp()) * SECOND for year in (1, 4, 5, 2262, 8973, 8974, 9999)
+        ]
+        for now in (*years, 2**70, -(2**70), 2**63, -(2**63), 0, -1):
             start, end = rule.window(now)
             assert start <= now < end
+            assert end - start <= 31 * 24 * HOUR + HOUR
+            assert rule.window(end)[0] <= end < rule.window(end)[1]
 
 
 def test_the_state_is_known_by_the_instant_at_which_its_window_ends() -> None:
@@ -224,6 +230,32 @@ def test_a_quota_s_text_names_the_zone() -> None:
     assert Quota.parse("11 per day in America/Los_Angeles") == quota
     with pytest.raises(QuotaError, match=r"America/Los_Angelos.*pip install headway\[tz\]"):
         Quota.parse("11/day in America/Los_Angelos")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["localtime", "posixrules", "LOCALTIME", "posix/Europe/Berlin", "right/Europe/Berlin", "Right/UTC", "Factory",
+     "zone.tab", "Europe", "../Europe/Berlin", "/usr/share/zoneinfo/UTC", "", " ", "x" * 5000, "UTC\0", "Europe/Berlin "],
+)  # fmt: skip
+def test_a_name_that_is_no_zone_of_every_host_is_refused(name: str) -> None:
+    """This host's own setting, copies with other rules, folders, other files, paths: each would mean something else elsewhere."""
+    with pytest.raises(QuotaError, match="no time zone of that name is known"):
+        zone_of(name)
+    with pytest.raises(QuotaError, match="no time zone of that name is known"):
+        Quota(5, 24 * HOUR, zone=name, calendar="day")
+
+
+@pytest.mark.parametrize("name", [5, b"UTC", ("UTC",), UTC])
+def test_a_zone_is_a_name(name: Any) -> None:
+    """Anything else is a ``QuotaError`` that says so."""
+    with pytest.raises(QuotaError, match="a time zone is a name such as Europe/Berlin, not a"):
+        Quota(5, 24 * HOUR, zone=name, calendar="day")
+
+
+@pytest.mark.parametrize("name", ["UTC", "utc", "Etc/GMT+5", "GMT", "EST5EDT", "America/Argentina/Buenos_Aires"])
+def test_every_zone_of_iana_is_one(name: str) -> None:
+    """Also those without a city."""
+    assert Quota.parse(f"5/day in {name}").zone == name
 
 
 def test_without_time_zone_data_construction_fails_and_says_what_to_install() -> None:

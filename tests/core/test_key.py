@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import Any
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway import Limiter
 from headway.core.charge import Charge
 from headway.core.key import Key, encode_key, key_part
 from headway.core.limit import Limit
@@ -118,6 +120,28 @@ def test_enums_count_as_what_they_are() -> None:
 def test_an_enormous_int_is_a_key_too() -> None:
     """More digits than the interpreter prints: still a key, still its own."""
     assert key_part("a", 10**5000) != key_part("a", 10**5000 + 1)
+
+
+@pytest.mark.parametrize("depth", [33, 100, 50_000])
+def test_tuples_within_tuples_without_end_are_refused_by_name(depth: int) -> None:
+    """32 deep is a key; deeper is one clear error, not the interpreter's, whatever builds the key."""
+    value: Any = "a"
+    for _ in range(32):
+        value = (value,)
+    assert key_part("phone", value) == value
+    assert encode_key("n", "l", "gcra", ("phone",), (value,)).count(b"t1:") == 34
+    for _ in range(depth - 32):
+        value = (value,)
+    with pytest.raises(
+        AttributeUnusable, match="attribute 'phone' is nested more than 32 tuples deep; a key is made of"
+    ):
+        key_part("phone", value)
+    for secret in (False, True):
+        limiter = Limiter(Limit("l", "5/s", by="phone", secret=secret), secret_key=b"k" * 16)
+        with pytest.raises(AttributeUnusable, match="'phone' is nested"):
+            limiter.hit(phone=value)
+        with pytest.raises(AttributeUnusable, match="'phone' is nested"):
+            limiter.reset(phone=value)
 
 
 @pytest.mark.parametrize(

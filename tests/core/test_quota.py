@@ -6,7 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.core.quota import DAY, HOUR, MAX_COUNT, MAX_RECOVERY_NS, MILLISECOND, MINUTE, SECOND, WEEK, Quota
+from headway.core.quota import (
+    DAY,
+    HOUR,
+    MAX_COUNT,
+    MAX_RECOVERY_NS,
+    MILLISECOND,
+    MINUTE,
+    SECOND,
+    WEEK,
+    Quota,
+    parse_duration,
+    print_duration,
+)
 from headway.errors import HeadwayError, QuotaError
 from properties.histories import quotas
 
@@ -201,6 +213,52 @@ def test_a_very_long_text_is_refused_shortly() -> None:
     with pytest.raises(QuotaError) as caught:
         Quota.parse("9" * 1_000_000 + "/s")
     assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "accepted"),
+    [
+        ("5 parsecs", "at character 3, 'parsecs',", "expected a unit of time: ms, s, min, h, day, week;"),
+        ("", "at its end,", "expected a unit of time"),
+        ("5", "at its end,", "expected a unit of time"),
+        ("-3 s", "at character 1,", "expected a unit of time"),
+        ("0 s", "at character 1,", "the duration is 0; expected more than no time"),
+        ("1.0000000001 s", "at character 1,", "the duration is no whole number of nanoseconds"),
+        ("1 month", "at character 3,", "a month has no fixed length: say it in days, such as '30 days'"),
+        ("2 months", "at character 3,", "a month has no fixed length: say it in days, such as '30 days'"),
+        ("5 s burst 3", "at character 5,", "expected nothing more"),
+        ("1 week in UTC", "at character 8,", "expected nothing more"),
+        ("week starting monday", "at character 6,", "expected nothing more"),
+        ("1" * 31 + " s", "at character 1,", "the duration's number is too long"),
+        ("s" + " " * 200, "at its end,", "a duration is at most 200 characters long"),
+    ],
+)
+def test_a_bad_duration_is_no_bad_quota(text: str, place: str, accepted: str) -> None:
+    """It is called a duration, with its place and examples of durations; nobody is told of bursts and zones."""
+    with pytest.raises(QuotaError) as caught:
+        parse_duration(text)
+    said = str(caught.value)
+    assert said.startswith(f"duration {text if len(text) <= 120 else text[:117] + '...'!r}: {place}")
+    assert accepted in said
+    assert said.endswith("; for example '30 s', '1.5 minutes' or '7 days'")
+    assert "quota" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("30 s", 30 * SECOND),
+        ("1.5 minutes", 90 * SECOND),
+        ("day", DAY),
+        ("1w", 7 * DAY),
+        ("0.001 ms", 1000),
+        ("2 h", 7200 * SECOND),
+    ],
+)
+def test_durations_come_back(text: str, ns: int) -> None:
+    """What is read is printed as something that reads the same."""
+    assert parse_duration(text) == ns
+    assert parse_duration(print_duration(ns)) == ns
 
 
 @pytest.mark.parametrize("bad", [None, 5, 1.5, b"5/s", ["5/s"], True])

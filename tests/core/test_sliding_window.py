@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headway.core.lease import Receipt
@@ -165,6 +165,42 @@ def test_units_of_an_ended_window_are_of_its_last_instant() -> None:
     assert RULE.decide(state, 1000, 0)[1].remaining == 0, "the previous window, wholly in view"
     assert RULE.decide(state, 1050, 0)[1].remaining == 5
     assert RULE.decide(state, 1100, 0)[1].remaining == 10
+
+
+@given(
+    st.builds(
+        lambda begun, period, current, previous: Counters((begun // period + 1) * period, period, current, previous),
+        st.integers(900, 1300),
+        st.sampled_from([50, 70, 100, 150, 300, 1000]),
+        st.integers(0, 12),
+        st.integers(0, 12),
+    ),
+    st.sampled_from([30, 70, 100, 200, 300]),
+    st.integers(890, 1400),
+    st.integers(1, 10),
+)
+@example(Counters(1000, 10, 9, 0), 300, 995, 5)
+@example(Counters(1000, 100, 0, 10), 300, 950, 1)
+@example(Counters(1000, 200, 10, 10), 300, 950, 1)
+def test_after_a_changed_period_every_time_that_is_told_is_the_first_instant(
+    state: Counters | None, period: int, now: int, cost: int
+) -> None:
+    """While nothing else is written: admitted at the told wait and not before, more is left, and all of it, when told."""
+    rule = SlidingWindow(10, period)
+    state, _ = rule.decide(state, now, 11)  # what a refusal keeps
+    outcome = rule.decide(state, now, cost)[1]
+
+    def left(at: int) -> int:
+        return rule.decide(state, at, 0)[1].remaining
+
+    if isinstance(outcome, Refused):
+        assert left(now + outcome.retry_after) >= cost > left(now + outcome.retry_after - 1)
+    standing = rule.decide(state, now, 0)[1]
+    if standing.replenish_after:
+        assert left(now + standing.replenish_after) > standing.remaining == left(now + standing.replenish_after - 1)
+    unused = Admitted(10, 0, 0)
+    assert rule.decide(state, now + standing.reset_after, 0)[1] == unused
+    assert not standing.reset_after or rule.decide(state, now + standing.reset_after - 1, 0)[1] != unused
 
 
 def test_a_proportional_change_uses_the_same_share_rounded_up() -> None:

@@ -164,6 +164,18 @@ def test_a_change_that_cannot_be_right_changes_nothing(
     assert left(limiter) == 5
 
 
+def test_what_is_held_at_once_does_not_become_a_rate(clock: ManualClock) -> None:
+    """A quota without "at once" for a limit of places is refused, by text and by value; another number of places is fine."""
+    limiter = Limiter(Limit("slots", "3 at once for 10 s"), store=MemoryStore(clock=clock))
+    for quota in ("60/min", Quota.parse("60/min")):
+        with pytest.raises(
+            LimitError, match="'slots': '60/minute' and '3 at once for 10 seconds' are not both counted by concurrency"
+        ):
+            limiter.change_quota("slots", quota)
+    limiter.change_quota("slots", "4 at once for 10 s")
+    assert limiter.hit().remaining == 3
+
+
 def test_a_changed_quota_is_what_people_are_told(clock: ManualClock) -> None:
     """Fields and words after a change speak of the new one."""
     limiter = made(clock, Algorithm.GCRA)

@@ -219,12 +219,17 @@ def test_a_settlement_that_the_store_could_not_do_may_be_tried_again(
     assert left(limiter) == {"tokens": 1000}
 
 
-@pytest.mark.parametrize(("ttl", "error"), [(-1, LimitError), ("60", TypeError), (float("inf"), LimitError)])
+@pytest.mark.parametrize(
+    ("ttl", "error"),
+    [(-1, LimitError), ("60", TypeError), (float("inf"), LimitError), (None, TypeError), (True, TypeError)],
+)
 def test_a_time_that_is_none_is_an_error(ttl: Any, error: type[Exception], clock: ManualClock) -> None:
     """The message names it and what is accepted; nothing is charged."""
     limiter = Limiter(TOKENS, store=MemoryStore(clock=clock))
     with pytest.raises(error, match=r"ttl is .*; expected seconds"):
         limiter.reserve(key="k", ttl=ttl)
+    with pytest.raises(error, match=r"ttl is .*; expected seconds"):
+        asyncio.run(AsyncLimiter(TOKENS, store=MemoryStore(clock=clock)).reserve(key="k", ttl=ttl))
     with pytest.raises(LimitError, match="cost is -1"):
         limiter.reserve(key="k").commit(-1)
 

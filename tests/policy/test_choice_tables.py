@@ -165,6 +165,18 @@ PROBLEMS = {
     "a tier's quota": ('quota = { a = "1/s", b = "2/x" }\n' + T, 3, "quota.b", "'2/x'"),
     "a tier's type": ("quota = { a = 5 }\n" + T, 3, "quota.a", '5, an integer; expected a string such as "5 per day"'),
     "a tier's case": ('quota = { a = "1/s", b = "Block" }\n' + T, 3, "quota.b", "did you mean 'block'?"),
+    "a tier's name": ('quota = { "" = "1/s" }\n' + T, 3, 'quota.""', "has no name; expected a string such as 'free'"),
+    "a tier at once": ('quota = { a = "3 at once", b = "2/s" }\n' + T, 3, "quota.b", "how many at once"),
+    "a tier not at once": ('quota = { b = "2/s", a = "3 at once" }\n' + T, 3, "quota.a", "counted by concurrency"),
+    "no values": ('quota = "1/s"\nwhen = { method = [] }', 4, "when.method", "is empty, so nothing would meet it"),
+    "no values within": ('quota = "1/s"\nwhen = { method = { not = [] } }', 4, "when.method.not", "is empty"),
+    "a date": ('quota = "1/s"\nwhen = { day = 2026-01-01 }', 4, "when.day", "2026-01-01, a date or time; expected a value"),
+    "a time among values": (
+        'quota = "1/s"\nwhen = { day = ["a", 10:00:00] }', 4, "when.day[1]", "a date or time; expected a string",
+    ),
+    "a date and time within": (
+        'quota = "1/s"\nwhen = { day = { is = 2026-01-01T00:00:00Z } }', 4, "when.day.is", "a date or time",
+    ),
     "a tier's algorithm": ('quota = { a = "1/s", b = "5/day in UTC" }\n' + T, 3, "quota.b", "calendar-window, not by gcra"),
     "tiers, misspelt tier": (Q + 'teir = "plan"\nunknown_tier = "a"', 4, "teir", "did you mean 'tier'?"),
     "quota unlimited": ('quota = "unlimited"', 3, "quota", "a limit that is unlimited is none"),

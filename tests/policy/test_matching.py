@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import uuid
+from datetime import UTC, date, datetime, time
 
 import pytest
 from hypothesis import given
@@ -36,7 +37,7 @@ YES = [
     ({"missing": False}, "x"), ({"is": "x", "missing": True}, "x"),
 ]  # fmt: skip
 NO = [
-    ("POST", "post"), ("POST", "POS"), (42, "042"), (True, "True"), (1, True), ("a", b"a"), ("a", ("a",)), ([], "a"),
+    ("POST", "post"), ("POST", "POS"), (42, "042"), (True, "True"), (1, True), ("a", b"a"), ("a", ("a",)),
     ("pro-*", "xpro-eu"), ("*.example.org", "example.org"), ("a*b*c", "ac"), ("a*b*b*c", "abc"), ("*a*a*", "a"), ("a*a", "a"), ("*a", "ab"), ("a.c", "abc"),
     ("10.0.0.0/8", "11.0.0.1"), ("10.0.0.0/8", "10.evil"), ("10.0.0.0/16", "10.0.0.0/8"), ("10.0.0.0/8", "::1"),
     ("192.0.2.1", "192.0.2.10"), ("2001:db8::1", "2001:db8::/64"), ("::/0", "1.2.3.4"), ("0.0.0.0/0", "::1"),
@@ -111,6 +112,11 @@ def test_what_is_no_number_is_not_compared(value: object) -> None:
         ({"a": None}, r"when\['a'\] is None; expected a value, a list of values, or a table with any of is, not"),
         ({"a": [None]}, r"when\['a'\]\[0\] is None"),
         ({"a": ["x", ["y"]]}, r"when\['a'\]\[1\] is an array; expected a string, a number, true or false"),
+        ({"a": []}, r"when\['a'\] is empty, so nothing would meet it; expected a value, a list of values"),
+        ({"a": {"not": ()}}, r"when\['a'\]\['not'\] is empty"),
+        ({"a": date(2026, 1, 1)}, r"when\['a'\] is 2026-01-01, a date or time; expected a value"),
+        ({"a": ["x", time(10)]}, r"when\['a'\]\[1\] is 10:00:00, a date or time"),
+        ({"a": {"is": datetime(2026, 1, 1, tzinfo=UTC)}}, "a date or time"),
         ({"a": {}}, "asks for nothing"),
         ({"a": {"at_lest": 3}}, "unknown test 'at_lest'.*did you mean 'at_least'"),
         ({"a": {"at_least": "3"}}, r"\['at_least'\] is '3', a string; expected a number"),

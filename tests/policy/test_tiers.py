@@ -96,7 +96,13 @@ def test_every_algorithm_has_tiers(quotas: dict[str, str], options: dict[str, An
         ({"quotas": {}}, "there is no tier"),
         ({"quotas": {"a": "1/s", "b": "5/day in UTC"}}, "tier 'b': .*calendar-window, not by gcra.*keeps its state"),
         ({"quotas": {"b": "5/day in UTC", "a": "1/s"}}, "tier 'a': .*needs a quota 'in ZONE'"),
-        ({"quotas": {"a": "1/s", "b": "3 at once"}}, "tier 'b'"),
+        ({"quotas": {"a": "1/s", "b": "3 at once"}}, "tier 'b': .*counted by concurrency, not by gcra"),
+        ({"quotas": {"b": "3 at once", "a": "1/s"}}, "tier 'a': .*how many at once"),
+        ({"quotas": {"c": "block", "b": "3 at once", "a": "1/s"}}, "tier 'a': .*how many at once"),
+        ({"quotas": {"": "1/s"}}, "tier '' has no name; expected a string such as 'free'"),
+        ({"quotas": {"a": "1/s", " ": "2/s"}}, "tier ' ' has no name"),
+        ({"quotas": {None: "1/s"}}, "tier None has no name"),
+        ({"quotas": {7: "1/s"}}, "tier 7 has no name"),
         ({"tier": "my-plan"}, "tier names 'my-plan'"),
         ({"unknown": "refused"}, "unknown is 'refused'; expected a tier or one of .*did you mean 'refuse'"),
         ({"missing": None}, "missing is None"),
@@ -160,6 +166,13 @@ def test_overrides_that_cannot_be_right(by: Any, overrides: Any, says: str) -> N
     """They are judged when they are made."""
     with pytest.raises(LimitError, match=says):
         Overridden(Limit("api", "1/min", by=by), overrides)
+
+
+def test_an_override_of_places_is_no_rate() -> None:
+    """In both directions: what is held at once and what comes in a time are not counted alike."""
+    for own, other in (("3 at once", "60/min"), ("60/min", "3 at once")):
+        with pytest.raises(LimitError, match=r"override 'x': .*keeps its state"):
+            Overridden(Limit("api", own, by="a"), {"x": other})
 
 
 def test_choices_say_what_they_depend_on() -> None:

@@ -172,6 +172,11 @@ PROBLEMS = {
     "longest is no duration": (
         limit('name="a"\nquota="1/s"\nalgorithm="growing-wait"\nlongest="soon"'), 5, "longest", "'soon'",
     ),
+    "longest, whose words": (
+        limit('name="a"\nquota="1/s"\nalgorithm="growing-wait"\nlongest="5 parsecs"'), 5, "longest", "duration '5 parsecs'",
+    ),
+    "interval": (limit('name="a"\ninterval="5 parsecs"'), 3, "interval", "duration '5 parsecs'"),
+    "deadline": ('deadline="5 parsecs"\n' + limit('name="a"\nquota="1/s"'), 1, "deadline", "duration '5 parsecs'"),
     "longest too short": (
         limit('name="a"\nquota="1 per day"\nalgorithm="growing-wait"\nlongest="1h"'), 5, "longest", "at least",
     ),
@@ -260,6 +265,33 @@ def test_text_that_is_no_toml_says_where(text: str, line: int, says: str) -> Non
     assert (found.file, found.line) == ("limits.toml", line)
     assert "is not TOML" in found.problem
     assert says in found.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{key} = 1",
+        "[{key}]\nx = 1",
+        "[[{key}]]",
+        "a = {{ {key} = 1 }}",
+        "a = [{{ {key} = 1 }}]",
+        '# "\n[a]\n\n{key} = 1',
+    ],
+)
+@pytest.mark.parametrize(("parts", "joint"), [(20_000, "."), (65, '. "b".')])
+def test_a_key_of_very_many_parts_is_one_short_problem(text: str, parts: int, joint: str) -> None:
+    """Wherever it stands: a reader of TOML takes the square of their number, so it is not asked."""
+    found = problem(text.format(key=joint.join("a" * parts)))
+    assert "is nested too deeply; expected tables of limits" in str(found)
+
+
+@pytest.mark.parametrize(
+    "text", ['x = "{dots}"', "x = 1 # {dots}", '"{dots}" = 1', 'x = """\n{dots}"""', "x.y.z = '{dots}'"]
+)
+def test_dots_that_separate_no_keys_are_no_parts(text: str) -> None:
+    """In texts, comments and quoted keys they mean nothing."""
+    found = read(text.format(dots="a." * 20_000) + "\n" + limit('name="a"\nquota="1/s"')).problems
+    assert not any("nested too deeply" in str(each) for each in found)
 
 
 def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
+from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from headway.core.fixed_window import Windowed
-from headway.core.quota import SECOND, Quota
+from headway.core.quota import DAY, MONTH, SECOND, WEEK, Quota
 from headway.core.zone import zone_of
 
 __all__ = ["CalendarWindow"]
 
-_LAST_YEAR = 9000
-"""Windows that would end after this year are given no boundary: datetime ends in 9999."""
+_FIRST_NS: Final = -62_000_000_000 * SECOND
+_LAST_NS: Final = 221_000_000_000 * SECOND
+"""Years 5 to 8973. A clock beyond has no calendar (dates end in 9999): its windows are of the nominal length, in UTC."""
+_NOMINAL: Final = {"day": DAY, "week": WEEK, "month": MONTH}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,9 @@ class CalendarWindow(Windowed):
         start, end = self._last  # the window of the latest call: a benign race, both numbers are read at once
         if start <= now < end:
             return start, end
+        if not _FIRST_NS <= now < _LAST_NS:
+            start = now - now % _NOMINAL[self.unit]
+            return start, start + _NOMINAL[self.unit]
         first = self._first_day(datetime.fromtimestamp(now // SECOND, self.zone).date())
         start, end = self._instant(first), self._instant(self._next(first))
         while now >= end:  # the clock went back over midnight: the local date lags behind the window that has begun
@@ -80,8 +85,6 @@ class CalendarWindow(Windowed):
         return day
 
     def _next(self, first: date) -> date:
-        if first.year >= _LAST_YEAR:
-            return first + timedelta(days=1)
         if self.unit == "month":
             return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
         return first + timedelta(days=7 if self.unit == "week" else 1)

@@ -7,6 +7,7 @@ is built by joining unescaped parts, so no two different tuples of attributes sh
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 
 from headway.errors import AttributeUnusable
 
@@ -16,13 +17,21 @@ Key = str | bytes | tuple["Key", ...]
 """A canonical value (one attribute) or the tuple of them in the order of the limit's ``by``."""
 
 _VERSION = b"h1"
+_DEEPEST: Final = 32
+"""So many tuples may stand within each other: hashing, comparing and encoding a deeper one could exhaust the stack."""
 
 
-def key_part(attribute: str, value: object) -> Key:
+def key_part(attribute: str, value: object, depth: int = 0) -> Key:
     """The canonical form of one attribute's value.
 
+    Args:
+        attribute: its name, for errors.
+        value: the value.
+        depth: how many tuples it stands in.
+
     Raises:
-        AttributeUnusable: None, bool, float or any other type (a TypeError), naming the attribute.
+        AttributeUnusable: None, bool, float or any other type, or tuples nested more than 32 deep (a TypeError), naming
+            the attribute.
     """
     if type(value) is str:
         return value
@@ -38,7 +47,9 @@ def key_part(attribute: str, value: object) -> Key:
     if isinstance(value, (bytes, bytearray)):
         return bytes(value)
     if isinstance(value, tuple):
-        return tuple(key_part(attribute, part) for part in value)
+        if depth == _DEEPEST:
+            raise AttributeUnusable(attribute, value, f"is nested more than {_DEEPEST} tuples deep")
+        return tuple([key_part(attribute, part, depth + 1) for part in value])
     from uuid import UUID  # slow to import; whoever has a UUID has imported it
 
     if isinstance(value, UUID):

@@ -13,7 +13,7 @@ from headway.core.rule import Rule
 from headway.core.rules import rule_of
 from headway.errors import LimitError
 
-__all__ = ["Algorithm", "FailureMode", "Limit", "check_name"]
+__all__ = ["Algorithm", "FailureMode", "Limit", "check_name", "requoted"]
 
 _NAME: Final = re.compile(r"[a-z*][a-z0-9_.:/*-]{0,63}\Z")
 _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
@@ -294,6 +294,23 @@ class Limit:
                 "'Too many codes for this phone.', with no placeholders but {wait}, {limit} and {count}"
             )
         return text
+
+
+def requoted(limit: Limit, quota: Quota | str) -> Limit:
+    """The same limit with another quota that is counted the same way, so that its keys keep their state.
+
+    Raises:
+        LimitError: the quota is counted by another algorithm, or the limit's options do not fit it.
+        QuotaError: the quota's text.
+    """
+    found = quota if isinstance(quota, Quota) else Quota.parse(quota)
+    mixed = limit.algorithm is Algorithm.CONCURRENCY and found.concurrent is not limit.quota.concurrent
+    if mixed and limit.quota.count and found.count:
+        raise LimitError(
+            f"limit {limit.name!r}: '{found}' and '{limit.quota}' are not both counted by concurrency: one says how many "
+            "at once, the other how many in a time"
+        )
+    return replace(limit, quota=found)
 
 
 _Choice = TypeVar("_Choice", bound=StrEnum)

@@ -47,8 +47,9 @@ _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "sat
 _PRINTED: Final = (
     ("week", WEEK), ("day", DAY), ("hour", HOUR), ("minute", MINUTE), ("second", SECOND), ("ms", MILLISECOND),
 )  # fmt: skip
-_UNITS_SAID: Final = "ms, s, min, h, day, week (month with 'in ZONE')"
+_UNITS_SAID: Final = "ms, s, min, h, day, week"
 _EXAMPLES: Final = "for example '100/s', '100/s burst 20', '5 per 10 minutes' or '11/day in America/Los_Angeles'"
+_DURATIONS: Final = "for example '30 s', '1.5 minutes' or '7 days'"
 
 _SPACE: Final = re.compile(r"\s*")
 _COUNT: Final = re.compile(r"[0-9]+(?:_[0-9]+)*(?![0-9,_.])|[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,_.])")
@@ -184,7 +185,7 @@ def parse_duration(text: str) -> int:
     """
     if not isinstance(text, str):
         raise TypeError(f"a duration is text such as '30 s' or '1 hour', not a {type(text).__name__}")
-    return _Reader(text).duration()
+    return _DurationReader(text).duration()
 
 
 def print_duration(nanoseconds: int) -> str:
@@ -210,13 +211,19 @@ def _print_period(quota: Quota) -> str:
 class _Reader:
     """One pass over a quota's text, left to right, remembering where it is."""
 
+    kind = "quota"
+    examples = _EXAMPLES
+    span = "period"
+    units = f"{_UNITS_SAID} (month with 'in ZONE')"
+    one_month = "a calendar quota counts per one month"
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
     def fail(self, problem: str, at: int | None = None) -> QuotaError:
         place = _SPACE.match(self.text, self.at if at is None else at).end()  # type: ignore[union-attr]  # \s* always matches
-        return QuotaError(self.text, f"{problem}; {_EXAMPLES}", position=place)
+        return QuotaError(self.text, f"{problem}; {self.examples}", position=place, kind=self.kind)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         self.at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # \s* always matches
@@ -277,14 +284,6 @@ class _Reader:
             raise self.fail("expected 'for [AMOUNT] UNIT' or the end")
         return self.made(count, period_ns, None, None, None, 0, concurrent=True)
 
-    def duration(self) -> int:
-        duration, calendar, _, unit_at = self.period()
-        if calendar == "month":
-            raise self.fail("a month has no fixed length: say '30 days'", unit_at)
-        if not self.at_end():
-            raise self.fail("expected nothing more")
-        return duration
-
     def made(
         self,
         count: int,
@@ -329,22 +328,22 @@ class _Reader:
         here = self.at
         amount = self.take(_AMOUNT)
         if amount and len(amount[0]) > 30:
-            raise self.fail("the period's number is too long", here)
+            raise self.fail(f"the {self.span}'s number is too long", here)
         unit_at = _SPACE.match(self.text, self.at).end()  # type: ignore[union-attr]  # \s* always matches
         word = self.take(_WORD)
         name = word[0].lower() if word else ""
         if name not in _UNITS and name not in _CALENDAR_UNITS:
-            raise self.fail(f"expected a unit of time: {_UNITS_SAID}", unit_at)
+            raise self.fail(f"expected a unit of time: {self.units}", unit_at)
         whole, decimals = (amount[1], amount[2] or "") if amount else ("1", "")
         scaled, rest = divmod(int(whole + decimals) * _UNITS.get(name, MONTH), 10 ** len(decimals))
         if scaled == 0 and rest == 0:
-            raise self.fail("the period is 0; expected more than no time", here)
+            raise self.fail(f"the {self.span} is 0; expected more than no time", here)
         if rest:
-            raise self.fail("the period is no whole number of nanoseconds", here)
+            raise self.fail(f"the {self.span} is no whole number of nanoseconds", here)
         exactly_one = amount is None or scaled == _UNITS.get(name, MONTH)
         calendar = _CALENDAR_UNITS.get(name) if exactly_one else None
         if name in ("month", "months") and calendar is None:
-            raise self.fail("a month has no fixed length: a calendar quota counts per one month", unit_at)
+            raise self.fail(f"a month has no fixed length: {self.one_month}", unit_at)
         return scaled, calendar, self.week_start(calendar), unit_at
 
     def week_start(self, calendar: str | None) -> int | None:
@@ -371,3 +370,26 @@ class _Reader:
         except QuotaError as error:
             raise QuotaError(self.text, str(error).split(": ", 1)[1], position=found.start()) from error
         return found[0]
+
+
+class _DurationReader(_Reader):
+    """The same for a duration's text."""
+
+    kind = "duration"
+    examples = _DURATIONS
+    span = "duration"
+    units = _UNITS_SAID
+    one_month = "say it in days, such as '30 days'"
+
+    def duration(self) -> int:
+        if len(self.text) > _LONGEST_TEXT:
+            raise self.fail(f"a duration is at most {_LONGEST_TEXT} characters long", _LONGEST_TEXT)
+        duration, calendar, _, unit_at = self.period()
+        if calendar == "month":
+            raise self.fail(f"a month has no fixed length: {self.one_month}", unit_at)
+        if not self.at_end():
+            raise self.fail("expected nothing more")
+        return duration
+
+    def week_start(self, calendar: str | None) -> int | None:
+        return None  # a duration begins nowhere

@@ -44,16 +44,17 @@ class SlidingWindow:
         """See the module's rule and ``Rule.decide``."""
         seen, capped = self._seen(state, now)
         remaining = self._fits(seen, now)
+        other = None if state is None or state.period == self.period or capped else state
         if cost == 0:
-            return state, Admitted(remaining, *self._waits(seen, now, remaining))
+            return state, Admitted(remaining, *self._waits(seen, now, remaining, other))
         if cost <= remaining:
             taken = seen._replace(current=seen.current + cost)
             return taken, Admitted(remaining - cost, *self._waits(taken, now, remaining - cost))
         kept = seen if capped else state
-        waits = self._waits(seen, now, remaining)
+        waits = self._waits(seen, now, remaining, other)
         if cost > self.burst:
             return kept, Never(self.burst, remaining, *waits)
-        return kept, Refused(remaining, self._wait_for(seen, now, cost), *waits)
+        return kept, Refused(remaining, self._wait_for(seen, now, cost, other), *waits)
 
     def give_back(self, state: Counters | None, now: int, units: int, receipt: Receipt) -> Counters | None:
         """Take units off the window they were charged to, while it is in view; see ``Rule.give_back``.
@@ -136,16 +137,34 @@ class SlidingWindow:
         view = min(self.period, seen.end - now)  # how much of the previous window is still in view
         return max(0, (self.burst * self.period - seen.previous * view) // self.period - seen.current)
 
-    def _wait_for(self, seen: Counters, now: int, cost: int) -> int:
-        """Ns until ``cost`` (at most the burst, and more than fits now) is admitted: the exact first instant."""
+    def _wait_for(self, seen: Counters, now: int, cost: int, other: Counters | None = None) -> int:
+        """Ns until ``cost`` (at most the burst, and more than fits now) is admitted: the exact first instant.
+
+        Args:
+            seen: the counters as they stand.
+            now: ns since 1970.
+            cost: units.
+            other: what is stored, where it is of another quota's windows: while nothing is written, its units of the
+                window before leave the view with its end, and all of them one of its windows later.
+        """
         room = self.burst - cost
+        if other is not None:
+            gone = other.end + other.period - now
+            if now < other.end:
+                if other.current <= room:
+                    return other.end - now
+                seen = seen._replace(current=other.current)
+            return min(gone, self._wait_for(seen, now, cost))
         if seen.current <= room:  # in this window: the longest view of the previous one that leaves room
             return seen.end - (room - seen.current) * self.period // seen.previous - now
         return seen.end + self.period - room * self.period // seen.current - now  # in the next: of this one
 
-    def _waits(self, seen: Counters, now: int, remaining: int) -> tuple[int, int]:
-        """(replenish-after, reset-after)."""
+    def _waits(self, seen: Counters, now: int, remaining: int, other: Counters | None = None) -> tuple[int, int]:
+        """(replenish-after, reset-after); ``other`` as for ``_wait_for``."""
         if not seen.current and not seen.previous:
             return 0, 0
         reset = seen.end - now + (self.period if seen.current else 0)
-        return self._wait_for(seen, now, remaining + 1), reset  # units in view leave less than the burst
+        if other is not None:
+            unused = now < other.end and not other.current
+            reset = min(reset, other.end - now if unused else other.end + other.period - now)
+        return self._wait_for(seen, now, remaining + 1, other), reset  # units in view leave less than the burst

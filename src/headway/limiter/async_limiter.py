@@ -12,7 +12,7 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.arguments import merged
+from headway.limiter.arguments import lease_of, merged
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
@@ -125,7 +125,7 @@ class AsyncLimiter(BaseLimiter):
     ) -> AsyncReservation:
         """See ``Limiter.reserve``."""
         facts = named if attributes is None else merged(attributes, named)
-        return AsyncReservation(self, await self._drive(self._asking(facts, cost, ttl=ttl)), debt)
+        return AsyncReservation(self, await self._drive(self._asking(facts, cost, lease=lease_of(ttl))), debt)
 
     async def refund(self, decision: Decision) -> bool:
         """See ``Limiter.refund``."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from headway.core.change import Change
 from headway.core.charge import Charge
-from headway.core.limit import Limit
+from headway.core.lease import Lease
+from headway.core.limit import Limit, requoted
 from headway.core.quota import Quota
 from headway.core.verdict import Verdict
 from headway.errors import ConfigError, LimitError, StoreError, UnknownName
@@ -216,7 +217,7 @@ class BaseLimiter:
             raise UnknownName("limit", name, tuple(part.name for part in self._parts))
         if not isinstance(part, Limit):
             raise LimitError(f"limit {name!r} depends on the request; change where its quotas come from")
-        new = replace(part, quota=quota)  # type: ignore[arg-type]  # Limit reads the text itself
+        new = requoted(part, quota)
         if new.algorithm.stored != part.algorithm.stored:
             raise LimitError(
                 f"limit {name!r} is counted by {part.algorithm.value}; '{new.quota}' needs {new.algorithm.value}"
@@ -243,7 +244,7 @@ class BaseLimiter:
         cost: Cost,
         *,
         commit: bool = True,
-        ttl: float | None = None,
+        lease: Lease | None = None,
         up_to: int | None = None,
     ) -> Flow[Decision]:
         """Everything ``hit``, ``peek`` and ``reserve`` do."""
@@ -253,9 +254,8 @@ class BaseLimiter:
         plan = way.plan
         costs = self._costs(plan, cost if up_to is None else at_least_one("up_to", up_to))
         keys, held = plan.keys(attributes), lease_of(0) if plan.holds else None
-        lease, flexible = None if ttl is None else lease_of(ttl), up_to is not None
         decision = yield from decide(
-            plan, keys, costs, time.time_ns(), commit=commit, lease=lease, held=held, flexible=flexible
+            plan, keys, costs, time.time_ns(), commit=commit, lease=lease, held=held, flexible=up_to is not None
         )
         return self._shadows.note(plan, keys, decision, attributes) if commit and self._shadows else decision
 

@@ -145,14 +145,23 @@ class Decision:
 
     @property
     def retry_at(self) -> datetime | None:
-        """When the wait ends on the store's clock, rounded up to the next microsecond (UTC); None when never."""
+        """When the wait ends on the store's clock, rounded up to the next microsecond (UTC).
+
+        None when never, and where a date cannot hold it (after the year 9999).
+        """
         wait = self.verdict.retry_after
         return None if wait is None else _instant(-(-(self.verdict.now + wait) // 1_000))
 
     @property
     def decided_at(self) -> datetime:
-        """The store's clock when it decided, rounded down to the microsecond (UTC)."""
-        return _instant(self.verdict.now // 1_000)
+        """The store's clock when it decided, rounded down to the microsecond (UTC).
+
+        A clock beyond the years 1 to 9999 is told as the nearest date there is.
+        """
+        from datetime import UTC, datetime
+
+        first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+        return _instant(self.verdict.now // 1_000) or (last if self.verdict.now > 0 else first)
 
     @property
     def delay(self) -> float:
@@ -279,10 +288,13 @@ def _outcome_dict(outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _instant(microseconds: int) -> datetime:
+def _instant(microseconds: int) -> datetime | None:
     from datetime import UTC, datetime, timedelta  # not needed to decide
 
-    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    try:
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return None
 
 
 def _seconds_up(nanoseconds: int) -> float:

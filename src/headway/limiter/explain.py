@@ -112,7 +112,7 @@ def _limit(
         _state(limit, standing, now),
         _answer(limit, outcome, cost, now),
         outcome,
-        now + timedelta(microseconds=-(-wait // MICROSECOND)) if known else None,
+        _later(now, wait) if known else None,
         limit.shadow,
     )
 
@@ -168,8 +168,18 @@ def _duration(ns: int) -> str:
     return str(timedelta(seconds=-(-ns // SECOND)))
 
 
+def _later(now: datetime, ns: int) -> datetime | None:
+    """The moment that many ns later, rounded up to the microsecond; None where a date cannot hold it."""
+    try:
+        return now + timedelta(microseconds=-(-ns // MICROSECOND))
+    except OverflowError:
+        return None
+
+
 def _at(now: datetime, ns: int) -> str:
-    moment = now + timedelta(microseconds=-(-ns // MICROSECOND))
+    moment = _later(now, ns)
+    if moment is None:
+        return "a time after the year 9999"
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

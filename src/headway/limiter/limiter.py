@@ -13,7 +13,7 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.arguments import merged, settled_answer
+from headway.limiter.arguments import lease_of, merged, settled_answer
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
@@ -167,7 +167,7 @@ class Limiter(BaseLimiter):
             What ``hit`` raises, and the same for ``ttl``.
         """
         facts = named if attributes is None else merged(attributes, named)
-        return Reservation(self, self._drive(self._asking(facts, cost, ttl=ttl)), debt)
+        return Reservation(self, self._drive(self._asking(facts, cost, lease=lease_of(ttl))), debt)
 
     def refund(self, decision: Decision) -> bool:
         """Give a hit's units back, once; never more than leaves the limits as if it had not been charged.

@@ -11,7 +11,7 @@ import tomllib
 from bisect import bisect_left
 from typing import Final
 
-__all__ = ["KeyPath", "locate"]
+__all__ = ["KeyPath", "has_long_key", "locate"]
 
 KeyPath = tuple[str | int, ...]
 """Keys and, within arrays, indices from 0: ``("policies", "codes", "limits", 0, "quota")``."""
@@ -26,8 +26,27 @@ _STRING: Final = re.compile(
     re.DOTALL,
 )
 _BARE_KEY: Final = re.compile(r"[^\s.=\]\"'#]+")
+_LONGEST_KEY: Final = 64
+"""Parts of one dotted key: no policy has so many, and ``tomllib`` takes the square of their number."""
 _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 """Numbers, booleans and dates, to the end of their place (a date may hold a space, none of them these characters)."""
+
+
+class KeyTooLong(Exception):
+    """A dotted key of more parts than any policy has."""
+
+
+def has_long_key(text: str) -> bool:
+    """Whether a text may hold a dotted key of more than 64 parts; also of text that is no TOML."""
+    if text.count(".") < _LONGEST_KEY:
+        return False
+    try:
+        locate(text)
+    except KeyTooLong:
+        return True
+    except (ValueError, RecursionError):
+        pass  # no TOML, as its reader will say
+    return False
 
 
 def locate(text: str) -> dict[KeyPath, int]:
@@ -35,6 +54,9 @@ def locate(text: str) -> dict[KeyPath, int]:
 
     Args:
         text: what ``tomllib.loads`` accepts; other text gives lines of no meaning.
+
+    Raises:
+        KeyTooLong: see there.
     """
     return _Scanner(text.replace("\r\n", "\n")).document()
 
@@ -85,13 +107,14 @@ class _Scanner:
     def key(self, table: KeyPath) -> KeyPath:
         """Read a key, dotted or not, up to the ``=`` or ``]`` behind it."""
         path = table
-        while True:
+        for _ in range(_LONGEST_KEY):
             self.skip(_SPACE)
             path = self.note((*self.latest(path), self.key_part()))
             self.skip(_SPACE)
             if not self.text.startswith(".", self.at):
                 return path
             self.at += 1
+        raise KeyTooLong
 
     def key_part(self) -> str:
         start = self.at

@@ -12,6 +12,7 @@ from headway.errors import QuotaError
 from headway.policy.locate import KeyPath
 from headway.policy.problems import Problems
 from headway.policy.spelling import described
+from headway.policy.tiers import wrong_tier
 from headway.policy.variants import BLOCK, UNLIMITED
 
 __all__ = ["BLOCKING", "QUOTA_KEYS", "Quotas", "read_quota", "read_quotas"]
@@ -129,6 +130,10 @@ def read_quota(
 
 
 def _tiers(table: Mapping[str, object], place: KeyPath, problems: Problems) -> Quotas | None:
+    for tier in table:
+        if problem := wrong_tier(tier):
+            problems.add((*place, tier), problem)
+            return None
     read = {tier: read_quota(text, (*place, tier), problems, words=(BLOCK, UNLIMITED)) for tier, text in table.items()}
     tiers = {tier: quota for tier, quota in read.items() if quota is not None}
     if len(tiers) < len(read):

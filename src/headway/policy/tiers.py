@@ -14,7 +14,7 @@ from headway.policy.spelling import nearest
 from headway.policy.values import text_of
 from headway.policy.variants import BLOCK, UNLIMITED, blocked, shown, variants
 
-__all__ = ["CHOICES", "ERROR", "REFUSE", "TieredLimit", "model_of"]
+__all__ = ["CHOICES", "ERROR", "REFUSE", "TieredLimit", "model_of", "wrong_tier"]
 
 ERROR: Final = "error"
 REFUSE: Final = "refuse"
@@ -73,6 +73,9 @@ class TieredLimit:
         return made
 
     def _make(self, model: Limit, quotas: Mapping[str, Quota | str], tier: str, unknown: str, missing: str) -> None:
+        for name in quotas:
+            if problem := wrong_tier(name):
+                raise LimitError(f"limit {model.name!r}: {problem}")
         put = object.__setattr__
         put(self, "name", model.name)
         put(self, "tier", tier)
@@ -134,6 +137,13 @@ class TieredLimit:
     def __str__(self) -> str:
         tiers = ", ".join(f"{tier} {shown(limit)}" for tier, limit in self.tiers.items())
         return f"{tiers} by {self.tier} (unknown: {self.unknown}, missing: {self.missing})"
+
+
+def wrong_tier(name: object) -> str | None:
+    """What is wrong with a tier's name; None where nothing is."""
+    if isinstance(name, str) and name.strip():
+        return None
+    return f"tier {name!r} has no name; expected a string such as 'free', that requests say"
 
 
 def model_of(name: str, quotas: Mapping[str, Quota | str], by: str | Iterable[str], **options: Any) -> Limit:

@@ -19,7 +19,7 @@ from typing import Final
 
 from headway.core.quota import parse_duration
 from headway.errors import ConfigError, QuotaError
-from headway.policy.locate import locate
+from headway.policy.locate import has_long_key, locate
 from headway.policy.policy import PolicyFile
 from headway.policy.policy_table import read_policies
 from headway.policy.problems import Problems
@@ -99,6 +99,8 @@ def read_policy_text(
         folder: where a relative store starts from.
         check_store: see ``read_policy_file``.
     """
+    if has_long_key(text):
+        return _unreadable(file, "is nested too deeply; expected tables of limits")
     try:
         document = tomllib.loads(text)
         lines = locate(text)

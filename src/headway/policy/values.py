@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date, time
 from ipaddress import ip_address
 from typing import Final
 
@@ -117,13 +118,15 @@ def wrong_values(wanted: object, expected: str) -> Iterator[tuple[tuple[int, ...
         if problem := _wrong(wanted, expected):
             yield (), problem
         return
+    if not several:
+        yield (), f"is empty, so nothing would meet it; expected {expected}"
     for index, one in enumerate(several):
         if problem := _wrong(one, "a string, a number, true or false"):
             yield (index,), problem
 
 
 def _wrong(one: object, expected: str) -> str | None:
-    if text_of(one) is None:
+    if text_of(one) is None or isinstance(one, date | time):
         return f"is {'None' if one is None else described(one)}; expected {expected}"
     if isinstance(one, str) and _RANGE.fullmatch(one):
         try:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from headway.core.limit import Limit
+from headway.core.limit import Limit, requoted
 from headway.core.quota import Quota
 from headway.errors import LimitError, QuotaError
 
@@ -50,7 +50,7 @@ def variant(model: Limit, quota: Quota | str, label: str) -> Limit | None:
     if not found.count:
         return blocked(model)
     try:
-        return replace(model, quota=found)
+        return requoted(model, found)
     except LimitError as error:
         said = str(error).removeprefix(f"limit {model.name!r}: ")
         kept = "all quotas of one limit are counted by one algorithm, so that a key keeps its state"
