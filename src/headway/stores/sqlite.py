@@ -35,7 +35,7 @@ from headway.stores.sqlite_file import (
     open_file,
     roll_back,
 )
-from headway.stores.sqlite_lane import LATEST, Decide, ShortWay, SqliteLane, numbers_of, row_of
+from headway.stores.sqlite_lane import LATEST, Row, ShortWay, SqliteLane, numbers_of, row_of
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "SqliteStore"]
 
@@ -71,9 +71,11 @@ class SqliteStore:
         self.path = Path(path).absolute()
         if self.path.name == ":memory:":
             raise StoreUnusable("SQLite store ':memory:': is no file that processes could share; use memory://")
+        self._name = str(self.path)
         self.clock = clock
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._cursor: sqlite3.Cursor | None = None  # one for all transactions: a new one for each costs a tenth of it
         self._owner = 0
         self._file: tuple[int, int] | None = None
         self._until_clean = _CLEAN_EVERY
@@ -94,9 +96,9 @@ class SqliteStore:
         """
         keys = [charge.stored_key() for charge in charges]
 
-        def decide(connection: sqlite3.Connection) -> Answer:
+        def decide(cursor: sqlite3.Cursor) -> Answer:
             now = self.clock()
-            texts = _texts(connection, keys)
+            texts = _texts(cursor, keys)
             states = [
                 None if text is None else charge.limit.rule.load(numbers_of(text))
                 for charge, text in zip(charges, texts, strict=True)
@@ -104,44 +106,39 @@ class SqliteStore:
             settled, costs = settled_bill(charges, states, now)
             if commit and settled.writes:
                 for index, state in settled.writes:
-                    self._put(connection, charges[index].limit, keys[index], state)
-                self._clean_now_and_then(connection, len(settled.writes), now)
+                    self._put(cursor, charges[index].limit, keys[index], state)
+                self._clean_now_and_then(cursor, len(settled.writes), now)
             return Answer(settled.allowed, now, settled.outcomes, costs)
 
         return self._transact(decide, "BEGIN")
 
     def short(self, namespace: str, limits: Sequence[Limit]) -> ShortWay | None:
         """A limiter's short way: from one key and one cost above 0 per limit to a decision; see ``SqliteLane``."""
-        return None if any(limit.shadow for limit in limits) else SqliteLane(namespace, limits, self._decide_lane)
+        if any(limit.shadow for limit in limits):
+            return None
+        return SqliteLane(namespace, limits, self.clock, self._transact, _texts, self._write)
 
-    def _decide_lane(self, decide: Decide, names: Sequence[bytes]) -> tuple[bool, int, Sequence[State | None]]:
-        def work(connection: sqlite3.Connection) -> tuple[bool, int, Sequence[State | None]]:
-            now = self.clock()
-            allowed, before, rows = decide(_texts(connection, names), now)
-            if rows:
-                for row in rows:
-                    if row[1] is None:
-                        connection.execute(_DELETE, row[:1])
-                    else:
-                        connection.execute(_UPSERT, row)
-                self._clean_now_and_then(connection, len(rows), now)
-            return allowed, now, before
-
-        return self._transact(work, "BEGIN")
+    def _write(self, cursor: sqlite3.Cursor, rows: Sequence[Row], now: int) -> None:
+        for row in rows:
+            if row[1] is None:
+                cursor.execute(_DELETE, row[:1])
+            else:
+                cursor.execute(_UPSERT, row)
+        self._clean_now_and_then(cursor, len(rows), now)
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
 
-        def work(connection: sqlite3.Connection) -> tuple[bool, ...]:
+        def work(cursor: sqlite3.Cursor) -> tuple[bool, ...]:
             now = self.clock()
             in_times = []
             for change in changes:
                 key = change.charge.stored_key()
-                state = _read(connection, change.charge, key)
+                state = _read(cursor, change.charge, key)
                 new, in_time = change.applied(state, now)
                 in_times.append(in_time)
                 if new is not state:
-                    self._put(connection, change.charge.limit, key, new)
+                    self._put(cursor, change.charge.limit, key, new)
             return tuple(in_times)
 
         return self._transact(work, "BEGIN IMMEDIATE")
@@ -149,13 +146,13 @@ class SqliteStore:
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. One transaction: other writers wait for it."""
 
-        def work(connection: sqlite3.Connection) -> int:
+        def work(cursor: sqlite3.Cursor) -> int:
             now = self.clock()
-            rows = connection.execute(_SELECT_LIMIT, _range(namespace, new)).fetchall()
+            rows = cursor.execute(_SELECT_LIMIT, _range(namespace, new)).fetchall()
             for key, text in rows:
                 state = new.rule.load(numbers_of(text))
                 scaled = None if state is None else new.rule.scaled(state, now, old.rule)
-                self._put(connection, new, key, scaled)
+                self._put(cursor, new, key, scaled)
             return len(rows)
 
         return self._transact(work, "BEGIN IMMEDIATE")
@@ -163,14 +160,14 @@ class SqliteStore:
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``."""
         bounds = _range(namespace, limit)
-        return self._transact(lambda connection: connection.execute(_DELETE_LIMIT, bounds).rowcount, "BEGIN IMMEDIATE")
+        return self._transact(lambda cursor: cursor.execute(_DELETE_LIMIT, bounds).rowcount, "BEGIN IMMEDIATE")
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
 
-        def work(connection: sqlite3.Connection) -> tuple[int, int]:
+        def work(cursor: sqlite3.Cursor) -> tuple[int, int]:
             now = self.clock()
-            state = _read(connection, charge, charge.stored_key())
+            state = _read(cursor, charge, charge.stored_key())
             return charge.limit.rule.clears_after(state, now, charge.cost), now
 
         return self._transact(work, "BEGIN")
@@ -178,30 +175,30 @@ class SqliteStore:
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [(charge.stored_key(),) for charge in charges]
-        self._transact(lambda connection: connection.executemany(_DELETE, keys), "BEGIN IMMEDIATE")
+        self._transact(lambda cursor: cursor.executemany(_DELETE, keys), "BEGIN IMMEDIATE")
 
     def close(self) -> None:
         """Close the file. A later decision opens it again."""
         with self._lock:
             self._disconnect()
 
-    def _transact(self, work: Callable[[sqlite3.Connection], _Result], begin: str) -> _Result:
+    def _transact(self, work: Callable[[sqlite3.Cursor], _Result], begin: str) -> _Result:
         """Run ``work`` in one transaction; wait for other writers, open again after a fork or a file that was replaced."""
         give_up = time.monotonic() + LOCK_WAIT_S
         if not self._lock.acquire(timeout=LOCK_WAIT_S):
             raise StoreUnavailable(f"SQLite store {self.path}: no turn within {LOCK_WAIT_S:g} s")
         try:
             while True:
-                connection = self._connection
-                if connection is None or self._owner != os.getpid() or self._file != identity(self.path):
-                    connection = self._connect()
+                cursor = self._cursor
+                if cursor is None or self._owner != os.getpid() or self._file != identity(self._name):
+                    cursor = self._connect()
                 try:
-                    connection.execute(begin)
+                    cursor.execute(begin)
                     try:
-                        result = work(connection)
-                        connection.execute("COMMIT")
+                        result = work(cursor)
+                        cursor.execute("COMMIT")
                     except BaseException:
-                        roll_back(connection)
+                        roll_back(cursor.connection)
                         raise
                     return result
                 except sqlite3.OperationalError as error:
@@ -220,23 +217,24 @@ class SqliteStore:
         finally:
             self._lock.release()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Cursor:
         if self._connection is not None:
             if self._owner == os.getpid():
                 self._disconnect()
             else:
                 _left_to_the_parent.append(self._connection)  # closing it here would disturb the parent's
-        self._connection, self._owner = None, os.getpid()
+        self._connection, self._cursor, self._owner = None, None, os.getpid()
         self._connection = open_file(self.path)
-        self._file = identity(self.path)
-        return self._connection
+        self._cursor = self._connection.cursor()
+        self._file = identity(self._name)
+        return self._cursor
 
     def _disconnect(self) -> None:
         if self._connection is not None and self._owner == os.getpid():
             self._connection.close()
-            self._connection = None
+            self._connection, self._cursor = None, None
 
-    def _clean_now_and_then(self, connection: sqlite3.Connection, writes: int, now: int) -> None:
+    def _clean_now_and_then(self, cursor: sqlite3.Cursor, writes: int, now: int) -> None:
         """After every so many writes pass over some keys, and on from there the next time; forget those that have recovered.
 
         An index by expiry would find them at once, and cost every decision a second page to write.
@@ -244,33 +242,33 @@ class SqliteStore:
         self._until_clean -= writes
         if self._until_clean <= 0:
             self._until_clean = _CLEAN_EVERY
-            passed = connection.execute(_PASSED, (self._cleaned_to, _CLEAN_BATCH)).fetchall()
+            passed = cursor.execute(_PASSED, (self._cleaned_to, _CLEAN_BATCH)).fetchall()
             self._cleaned_to = passed[-1][0] if len(passed) == _CLEAN_BATCH else b""
             recovered = [(key, expires) for key, expires in passed if expires <= now and expires < LATEST]
-            connection.executemany(_FORGET, recovered)
+            cursor.executemany(_FORGET, recovered)
 
-    def _put(self, connection: sqlite3.Connection, limit: Limit, key: bytes, state: State | None) -> None:
+    def _put(self, cursor: sqlite3.Cursor, limit: Limit, key: bytes, state: State | None) -> None:
         if state is None:
-            connection.execute(_DELETE, (key,))
+            cursor.execute(_DELETE, (key,))
         else:
-            connection.execute(_UPSERT, (key, *row_of(limit.rule, state)))
+            cursor.execute(_UPSERT, (key, *row_of(limit.rule, state)))
 
 
 _left_to_the_parent: list[sqlite3.Connection] = []
 
 
-def _texts(connection: sqlite3.Connection, keys: Sequence[bytes]) -> list[str | None]:
+def _texts(cursor: sqlite3.Cursor, keys: Sequence[bytes]) -> list[str | None]:
     """The stored states of some keys, read in one statement and so at one moment."""
     if len(keys) == 1:
-        row = connection.execute(_SELECT, keys).fetchone()
+        row = cursor.execute(_SELECT, keys).fetchone()
         return [None if row is None else row[0]]
     places = ",".join("?" * len(keys))
-    found = dict(connection.execute(f"SELECT key, state FROM headway_state WHERE key IN ({places})", keys))  # noqa: S608
+    found = dict(cursor.execute(f"SELECT key, state FROM headway_state WHERE key IN ({places})", keys))  # noqa: S608
     return [found.get(key) for key in keys]
 
 
-def _read(connection: sqlite3.Connection, charge: Charge, key: bytes) -> State | None:
-    row = connection.execute(_SELECT, (key,)).fetchone()
+def _read(cursor: sqlite3.Cursor, charge: Charge, key: bytes) -> State | None:
+    row = cursor.execute(_SELECT, (key,)).fetchone()
     return None if row is None else charge.limit.rule.load(numbers_of(row[0]))
 
 

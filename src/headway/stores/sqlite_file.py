@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS headway_state (
 """
 
 
-def identity(path: Path) -> tuple[int, int] | None:
+def identity(path: str) -> tuple[int, int] | None:
     """Which file the path names now; None where there is none."""
     try:
         found = os.stat(path)  # noqa: PTH116  # on every decision, and Path.stat() costs twice as much

@@ -7,6 +7,7 @@ unusual, and every other algorithm, goes to ``core.bill.settle``; and what was d
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from sqlite3 import Cursor
 from typing import Final, TypeAlias
 
 from headway.core.bill import settle
@@ -14,8 +15,9 @@ from headway.core.gcra import Gcra
 from headway.core.key import Key, encode_key, key_prefix
 from headway.core.limit import Limit
 from headway.core.rule import Rule, State
+from headway.stores.clock import Clock
 
-__all__ = ["LATEST", "Decide", "Row", "ShortWay", "SqliteLane", "numbers_of", "row_of"]
+__all__ = ["LATEST", "Row", "ShortWay", "SqliteLane", "numbers_of", "row_of"]
 
 LATEST: Final = 2**63 - 1
 """The last nanosecond that a column holds."""
@@ -26,8 +28,7 @@ Row: TypeAlias = tuple[bytes, str | None, int]
 ShortWay: TypeAlias = Callable[[Sequence[Key], Sequence[int]], tuple[bool, int, Sequence[State | None]]]
 """From one key and one cost above 0 per limit to: admitted, the clock in ns since 1970, each key's state before."""
 
-Decide: TypeAlias = Callable[[Sequence[str | None], int], tuple[bool, Sequence[State | None], Sequence[Row]]]
-"""From stored texts and the clock to: admitted, each key's state before, what to write."""
+Answered: TypeAlias = tuple[bool, int, Sequence[State | None]]
 
 
 class SqliteLane:
@@ -36,20 +37,26 @@ class SqliteLane:
     Args:
         namespace: the limiter's.
         limits: the limits.
-        transact: reads the texts of these keys, lets somebody decide, and writes, in one transaction.
+        clock: the store's.
+        transact: does some work in one transaction, which begins with the given statement.
+        read: the texts of some keys.
+        write: writes rows, at the given time.
     """
 
-    __slots__ = ("_limits", "_namespace", "_prefixes", "_rules", "_transact", "_whole")
+    __slots__ = ("_clock", "_limits", "_namespace", "_prefixes", "_read", "_rules", "_transact", "_whole", "_write")
 
     def __init__(
         self,
         namespace: str,
         limits: Sequence[Limit],
-        transact: Callable[[Decide, Sequence[bytes]], tuple[bool, int, Sequence[State | None]]],
+        clock: Clock,
+        transact: Callable[[Callable[[Cursor], Answered], str], Answered],
+        read: Callable[[Cursor, Sequence[bytes]], Sequence[str | None]],
+        write: Callable[[Cursor, Sequence[Row], int], None],
     ) -> None:
         self._namespace = namespace
         self._limits = limits
-        self._transact = transact
+        self._clock, self._transact, self._read, self._write = clock, transact, read, write
         self._rules = [limit.rule for limit in limits]
         self._prefixes = [
             key_prefix(namespace, limit.name, limit.algorithm.stored, limit.by) + b"t%d:" % len(limit.by)
@@ -58,23 +65,29 @@ class SqliteLane:
         whole = [(rule.interval, rule.depth) for rule in self._rules if isinstance(rule, Gcra) and rule.scale == 1]
         self._whole = whole if len(whole) == len(limits) else []
 
-    def __call__(self, keys: Sequence[Key], costs: Sequence[int]) -> tuple[bool, int, Sequence[State | None]]:
+    def __call__(self, keys: Sequence[Key], costs: Sequence[int]) -> Answered:
         """Decide all limits at once; see ``ShortWay``.
 
         Raises:
             StoreUnavailable: the file could not be read or written; nothing was.
         """
         names = [
-            b"%ss%d:%s" % (prefix, len(raw := key.encode("utf-8", "surrogatepass")), raw)
+            b"%bs%d:%b" % (prefix, len(raw := key.encode("utf-8", "surrogatepass")), raw)
             if key.__class__ is str
             else self._name(limit, key)
             for prefix, limit, key in zip(self._prefixes, self._limits, keys, strict=True)
         ]
 
-        def decide(texts: Sequence[str | None], now: int) -> tuple[bool, Sequence[State | None], Sequence[Row]]:
-            return self._in_line(names, texts, costs, now) or self._settle(names, texts, costs, now)
+        def work(cursor: Cursor) -> Answered:
+            now = self._clock()
+            texts = self._read(cursor, names)
+            decided = self._in_line(names, texts, costs, now) if self._whole else None
+            allowed, before, rows = decided or self._settle(names, texts, costs, now)
+            if rows:
+                self._write(cursor, rows, now)
+            return allowed, now, before
 
-        return self._transact(decide, names)
+        return self._transact(work, "BEGIN")
 
     def _name(self, limit: Limit, key: Key) -> bytes:
         """``Charge.stored_key`` for a key that is no plain text."""
