@@ -71,6 +71,7 @@ class Replay:
         keys_denied: keys with a refused request.
         most_denied: the keys most often refused, first the most; ties in the order of their first refusal.
         first_unparsed: the first three lines that do not parse.
+        partial: it was stopped; everything is of the lines until then.
     """
 
     lines: int
@@ -82,6 +83,7 @@ class Replay:
     keys_denied: int
     most_denied: tuple[DeniedKey, ...]
     first_unparsed: tuple[UnparsedLine, ...]
+    partial: bool = False
 
 
 class Readable(Protocol):
@@ -116,6 +118,7 @@ def replay_log(
     behind: str | None = None,
     top: int = 5,
     progress: Callable[[int], None] | None = None,
+    stopped: Callable[[], bool] | None = None,
 ) -> Replay:
     """Put every request of an access log to a limit that begins unused.
 
@@ -126,6 +129,7 @@ def replay_log(
         behind: a field; its different values are counted for each key, which takes memory for each of them.
         top: how many keys to list in ``most_denied``.
         progress: called with the number of lines so far, about every quarter of a mebibyte.
+        stopped: asked as often; True ends the replay, whose result is then partial.
 
     Raises:
         ValueError: ``limit.by``, ``behind`` or ``match`` cannot be, or the limit is one of concurrency; says what is
@@ -157,6 +161,8 @@ def replay_log(
     late = False
 
     for block in whole_lines(stream.read):
+        if stopped is not None and stopped():
+            break
         for groups in find(block):
             lines += 1
             stamp = groups[stamp_at]
@@ -198,6 +204,7 @@ def replay_log(
             for key, count in denials.most_common(top)
         ),
         tuple(first_unparsed),
+        stopped is not None and stopped(),
     )
 
 

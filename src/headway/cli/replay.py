@@ -1,4 +1,4 @@
-"""``headway replay``: what a limit would have refused, from an access log."""
+"""``headway replay``: what a limit or a policy would have refused, from access logs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import json
 import os
 import stat
 import sys
-import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final, TextIO, cast
+from typing import Any, BinaryIO, Final, cast
 
-from headway.analysis.replay import FIELDS, Readable, Replay, check_fields, replay_log
+from headway.analysis.logs.formats import detect
+from headway.analysis.replay import FIELDS, Replay, check_fields, replay_log
 from headway.cli import exit_codes
+from headway.cli.interrupt import Interruptible
+from headway.cli.pictures import add_options
+from headway.cli.progress import Progress
 from headway.core.limit import Algorithm, Limit
 
 __all__ = ["add_parser", "run"]
@@ -26,35 +29,68 @@ _NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _ALGORITHMS: Final = tuple(name.value for name in Algorithm if name is not Algorithm.CONCURRENCY)
 _EVERYONE: Final = "everyone"
 _LONGEST_SHOWN: Final = 80
-_BAR: Final = 30
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_OTHER_MAGIC: Final = (b"PAR1", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\x00")  # Parquet, Zstandard, bzip2, xz
+_LOOKED_AT: Final = 256 * 1024
 _EXAMPLE: Final = '203.0.113.7 - - [25/Oct/2015:04:11:25 +0100] "GET / HTTP/1.1" 200 512'
+_FOR_POLICIES: Final = (
+    "policy", "name", "against", "against_name", "map", "set", "obedient", "caller", "series", "refused_status",
+    "format", "columns", "order", "plot", "html",
+)  # fmt: skip
+"""Options that a bare ``--limit`` does without."""
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``headway replay``."""
     parser = commands.add_parser(
         "replay",
-        help="say what a limit would have refused, from an access log",
-        description="Replay an access log (common or combined format) through a limit, on the log's own clock.",
-        epilog="Exit status: 0; 64 for an option that cannot be; 65 for a log in which no line parses or that is no "
-        "intact gzip file; 66 for a file that cannot be read.",
+        help="say what a limit or a policy would have refused, from access logs",
+        description="Replay access logs through a limit, or through the policies of a file, on the logs' own clock. "
+        "Ctrl-C ends the reading and reports on what was read.",
+        epilog="Exit status: 0; 64 for an option that cannot be; 65 for a log in which no line parses or that is "
+        "damaged; 66 for a file that cannot be read; 78 for a policy file with problems; 130 after Ctrl-C.",
     )
-    parser.add_argument("log", metavar="LOG", help="a file, also gzip-compressed, or - for the standard input")
-    parser.add_argument("--limit", required=True, metavar="QUOTA", help="such as '5 per 60s' or '100/s burst 20'")
+    parser.add_argument(
+        "log", nargs="+", metavar="LOG", help="a file, also compressed, or - for the standard input; several are merged"
+    )
+    _add_what_decides(parser)
+    _add_what_is_asked(parser)
+    _add_how_to_read(parser)
+    add_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def _add_what_decides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--limit", metavar="QUOTA", help="such as '5 per 60s' or '100/s burst 20'")
     parser.add_argument(
         "--by",
-        default="address",
         metavar="FIELD[,FIELD...]",
-        help=f"what a counter belongs to: {', '.join(FIELDS)}; the first of several that a request has, such as "
-        f"user_or_address; or {_EVERYONE}, for one counter (default: address)",
+        help=f"of --limit: what a counter belongs to: {', '.join(FIELDS)}; the first of several that a request has, such "
+        f"as user_or_address; or {_EVERYONE}, for one counter (default: address)",
     )
     parser.add_argument(
         "--algorithm",
         metavar="NAME",
-        help=f"how to count: {', '.join(_ALGORITHMS)} (default: gcra; calendar-window for a quota 'in ZONE'); "
-        "fixed-window begins at multiples of its period since 1970",
+        help=f"of --limit: how to count: {', '.join(_ALGORITHMS)} (default: gcra; calendar-window for a quota "
+        "'in ZONE'); fixed-window begins at multiples of its period since 1970",
     )
+    parser.add_argument("--policy", type=Path, metavar="FILE", help="instead of --limit: a policy file")
+    parser.add_argument("--name", metavar="POLICY", help="which of its policies; needed where it has several")
+    parser.add_argument(
+        "--map",
+        action="append",
+        metavar="ATTR=FIELD",
+        help="where a policy's attribute is in the log: a field, the first that a request has of several "
+        "(user_or_address), a column or member of the log by its name, or - if the log does not have it; "
+        "known without it: the fields' own names, ip, account, user_agent, route and the like",
+    )
+    parser.add_argument("--set", action="append", metavar="ATTR=VALUE", help="an attribute that is the same everywhere")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="a proposed policy file, to compare with")
+    parser.add_argument("--against-name", metavar="POLICY", help="which of its policies (default: as --name)")
+
+
+def _add_what_is_asked(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--match",
         metavar="REQUEST",
@@ -65,40 +101,96 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--behind", metavar="FIELD", help="count the different values of a field behind each denied key"
     )
     parser.add_argument(
-        "--top", type=int, metavar="N", help="list the N keys most denied (default: 5; with --json none)"
+        "--obedient",
+        nargs="?",
+        const="keep",
+        choices=("keep", "drop"),
+        help="also simulate callers who come back exactly when they are told to: what one sends while it waits follows in "
+        "its order (keep, the default), or is dropped as the same request tried again (drop)",
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=run)
+    parser.add_argument("--caller", metavar="FIELD", help="of --obedient: who waits as a whole (default: address)")
+    parser.add_argument("--series", metavar="STEP", help="requests and refusals over time, in steps such as '1 min'")
+    parser.add_argument(
+        "--refused-status",
+        metavar="CODE[,CODE...]",
+        help="the status codes of the log that are refusals (default: 429)",
+    )
+    parser.add_argument(
+        "--top", type=int, metavar="N", help="list the N keys most denied (default: 5; with --limit and --json none)"
+    )
+
+
+def _add_how_to_read(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--format", metavar="NAME", help="the logs' format (default: told by each log's beginning)")
+    parser.add_argument(
+        "--columns", metavar="FIELD=NAME[,...]", help="what fields are called in JSON, CSV, TSV and Parquet"
+    )
+    parser.add_argument(
+        "--order", choices=("time", "given"), help="several logs: merged by time (default), or one after the other"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Replay and print; see the epilog for the exit statuses."""
+    if args.limit is None and args.policy is None:
+        return _fail("--limit QUOTA or --policy FILE is needed", exit_codes.USAGE)
+    wanted = [option for option in _FOR_POLICIES if getattr(args, option) is not None]
+    if wanted or len(args.log) > 1:
+        return _with_policies(args)
+    return _one_limit(args, args.log[0])
+
+
+def _with_policies(args: argparse.Namespace, standard_input: BinaryIO | None = None) -> int:
+    from headway.cli.replay_policies import run_policies  # reads policy files, and all formats of logs
+
+    return run_policies(args, standard_input)
+
+
+def _one_limit(args: argparse.Namespace, name: str) -> int:
+    """The way of a bare ``--limit`` through one log in the common or combined format: several times as fast."""
     try:
         if args.top is not None and args.top < 0:
             raise ValueError(f"top is {args.top}; expected a whole number from 0")
-        by = () if args.by == _EVERYONE else tuple(name.strip() for name in args.by.split(","))
+        names = (args.by if args.by is not None else "address").split(",")
+        by = () if args.by == _EVERYONE else tuple(name.strip() for name in names)
         limit = Limit("replay", args.limit, by=check_fields(by, "--by"), algorithm=args.algorithm)
         top = args.top if args.top is not None else 5
-        with _opened(args.log) as (stream, bar):
-            replay = replay_log(stream, limit, match=args.match, behind=args.behind, top=top, progress=bar.show)
+        with Interruptible() as interrupt, _opened(name) as raw:
+            packed, other_format = _looked_at(interrupt.read(raw.peek, _LOOKED_AT))
+            if other_format:
+                return _with_policies(args, raw if name == "-" else None)
+            stream = gzip.GzipFile(fileobj=raw) if packed else raw
+            size = _size(raw)
+            with Progress(sys.stderr, "lines", size) as bar:
+                replay = replay_log(
+                    _Reader(stream, interrupt),
+                    limit,
+                    match=args.match,
+                    behind=args.behind,
+                    top=top,
+                    progress=lambda lines: bar.show(lines, raw.tell() if size else None) if bar.due else None,
+                    stopped=lambda: interrupt.stopped,
+                )
     except ValueError as error:
         return _fail(str(error), exit_codes.USAGE)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        return _fail(f"{args.log}: no intact gzip file: {error}", exit_codes.NEVER)
+        return _fail(f"{name}: no intact gzip file: {error}", exit_codes.NEVER)
     except OSError as error:
-        return _fail(f"{args.log}: cannot be read: {error.strerror or error}", _NO_LOG)
-    if not replay.lines:
-        print(f"headway replay: {args.log}: is empty", file=sys.stderr)
+        return _fail(f"{name}: cannot be read: {error.strerror or error}", _NO_LOG)
+    if not replay.lines and not replay.partial:
+        print(f"headway replay: {name}: is empty", file=sys.stderr)
     for line in replay.first_unparsed:
-        print(f"headway replay: {args.log}:{line.number}: {line.problem}", file=sys.stderr)
+        print(f"headway replay: {name}:{line.number}: {line.problem}", file=sys.stderr)
     if replay.lines and replay.unparsed == replay.lines:
         return _fail(
-            f"{args.log}: none of its {replay.lines} lines is in the common or combined log format; expected lines such "
+            f"{name}: none of its {replay.lines} lines is in the common or combined log format; expected lines such "
             f"as {_EXAMPLE}",
             exit_codes.NEVER,
         )
+    if replay.partial:
+        print(f"headway replay: stopped after {replay.lines:,} lines; this is not the whole log", file=sys.stderr)
     print(json.dumps(_as_json(replay, limit, args)) if args.json else _table(replay, limit, args))
-    return exit_codes.OK
+    return exit_codes.INTERRUPTED if replay.partial else exit_codes.OK
 
 
 def _fail(problem: str, status: int) -> int:
@@ -117,6 +209,8 @@ def _as_json(replay: Replay, limit: Limit, args: argparse.Namespace) -> dict[str
         "limit": args.limit,
         "algorithm": limit.algorithm.value,
     }
+    if replay.partial:
+        found |= {"partial": True, "lines": replay.lines}
     if args.top is not None or args.behind:
         found["most_denied"] = [
             {"key": dict(zip(limit.by, denied.key, strict=True)), "denied": denied.denied}
@@ -129,6 +223,7 @@ def _as_json(replay: Replay, limit: Limit, args: argparse.Namespace) -> dict[str
 def _table(replay: Replay, limit: Limit, args: argparse.Namespace) -> str:
     keyed = f"by {', '.join(limit.by)}" if limit.by else "for everyone"
     rows = [
+        *([("not the whole", f"stopped after {replay.lines:,} lines")] if replay.partial else []),
         ("limit", f"{limit.quota} {keyed} ({limit.algorithm.value})"),
         *([("match", args.match)] if args.match is not None else []),
         ("requests", str(replay.requests)),
@@ -159,49 +254,41 @@ def _share(part: int, whole: int) -> str:
     return f"{part} ({part / whole:.1%})" if whole else str(part)
 
 
-@contextmanager
-def _opened(name: str) -> Iterator[tuple[Readable, _Bar]]:
-    """The log, decompressed where it begins as gzip does, and a progress bar for it."""
-    with _standard_input() if name == "-" else Path(name).open("rb") as raw, _Bar(raw, sys.stderr) as bar:
-        packed = raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC)
-        yield gzip.GzipFile(fileobj=raw) if packed else raw, bar
+class _Reader:
+    """A stream that ends where Ctrl-C comes."""
+
+    def __init__(self, stream: BinaryIO | gzip.GzipFile, interrupt: Interruptible) -> None:
+        self._stream = stream
+        self._interrupt = interrupt
+
+    def read(self, size: int, /) -> bytes:
+        return self._interrupt.read(self._stream.read, size)
 
 
 @contextmanager
-def _standard_input() -> Iterator[io.BufferedReader[io.RawIOBase]]:
-    raw = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer))
+def _opened(name: str) -> Iterator[io.BufferedReader[Any]]:
+    if name != "-":
+        with Path(name).open("rb", buffering=_LOOKED_AT) as file:
+            yield cast("io.BufferedReader[Any]", file)
+        return
+    raw = io.BufferedReader(cast(io.RawIOBase, sys.stdin.buffer), _LOOKED_AT)
     try:
         yield raw
     finally:
         raw.detach()  # it stays open
 
 
-class _Bar:
-    """How far a log has been read, on one line of a terminal that is gone afterwards; nothing where there is no terminal."""
-
-    def __init__(self, raw: BinaryIO, out: TextIO) -> None:
-        self._raw = raw
-        self._out = out if out.isatty() and os.environ.get("TERM") != "dumb" else None
-        self._size = _size(raw) if self._out else 0
-        self._due = 0.0
-
-    def __enter__(self) -> _Bar:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._out:
-            print("\r\x1b[K", end="", file=self._out, flush=True)
-
-    def show(self, lines: int) -> None:
-        """Draw it, at most ten times a second."""
-        if not self._out or time.monotonic() < self._due:
-            return
-        self._due = time.monotonic() + 0.1
-        text = f"{lines:,} lines"
-        if self._size:
-            part = min(1.0, self._raw.tell() / self._size)
-            text = f"{'█' * int(part * _BAR):░<{_BAR}} {part:4.0%}  {text}"
-        print(f"\r{text}\x1b[K", end="", file=self._out, flush=True)
+def _looked_at(beginning: bytes) -> tuple[bool, bool]:
+    """Whether a log is compressed by gzip, and whether it is in a known format other than common and combined."""
+    packed = beginning.startswith(_GZIP_MAGIC)
+    if packed:
+        with suppress(zlib.error):  # a damaged one says so when it is read
+            beginning = zlib.decompressobj(31).decompress(beginning, _LOOKED_AT)
+    if beginning.startswith(_OTHER_MAGIC):
+        return packed, True
+    with suppress(ValueError):  # a format that nobody knows: how many lines do not parse is said
+        return packed, detect(beginning, "") != "combined"
+    return packed, False
 
 
 def _size(raw: BinaryIO) -> int:
