@@ -84,6 +84,7 @@ class Line:
         if self._task is not None:
             await asyncio.wait([self._task])
         self.servers.close()
+        await asyncio.sleep(0)  # the loop closes the sockets in its next turn
 
     def drop(self) -> None:
         """Close the connections of a loop that does not run any more."""

@@ -1,0 +1,277 @@
+"""Decisions of one event loop that travel together: gathered, cancelled, out of time, on several loops, closed."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis as redis_py
+
+from headway import AsyncLimiter, Limit
+from headway.core.charge import Charge
+from headway.errors import StoreUnavailable
+from headway.stores.redis import AsyncRedisStore
+from servers import Proxy, Server, proxy
+
+LIMIT = Limit("l", "1000 per 365 days", by="id")
+OTHER = Limit("o", "1000 per 365 days", by="id", algorithm="fixed-window")
+
+
+def script_calls(server: Server) -> int:
+    return int(redis_py.Redis(port=server.port).info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
+
+
+def left(server: Server, limit: Limit = LIMIT) -> int:
+    from headway.stores.redis import RedisStore
+
+    store = RedisStore(server.url)
+    try:
+        return store.advance([Charge("n", limit, "k", 0)]).outcomes[0].remaining
+    finally:
+        store.close()
+
+
+def bill(*limits: Limit) -> list[Charge]:
+    return [Charge("n", limit, "k", 1) for limit in limits or (LIMIT,)]
+
+
+async def until(true: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if true():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never was")
+
+
+@pytest.fixture
+def between(redis: Server) -> Iterator[Proxy]:
+    with proxy(redis.port) as made:
+        yield made
+
+
+def test_what_comes_at_the_same_time_is_one_script_call(redis: Server) -> None:
+    """A hundred tasks that decide at once are two calls, of one and of ninety-nine; each is told its own balance."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url)
+        await store.advance(bill())
+        before = script_calls(redis)
+        answers = await asyncio.gather(*(store.advance(bill(LIMIT, OTHER)) for _ in range(100)))
+        assert script_calls(redis) - before <= 2
+        assert sorted(answer.outcomes[0].remaining for answer in answers) == list(range(899, 999))
+        assert sorted(answer.outcomes[1].remaining for answer in answers) == list(range(900, 1000))
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_call_that_is_alone_goes_at_once(redis: Server) -> None:
+    """Calls one after the other are a trip each: nothing waits for company."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url)
+        await store.advance(bill())
+        before = script_calls(redis)
+        for _ in range(20):
+            await store.advance(bill())
+        assert script_calls(redis) - before == 20
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_bills_that_travel_together_are_all_or_nothing_each(redis: Server) -> None:
+    """Fifty bills of two limits, one of which admits ten: ten pass both, and forty are charged to neither."""
+    tight = Limit("tight", "10 per 365 days", by="id")
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url, refusal_cache=0)
+        answers = await asyncio.gather(*(store.advance(bill(LIMIT, tight)) for _ in range(50)))
+        assert sum(answer.allowed for answer in answers) == 10
+        await store.close()
+
+    asyncio.run(main())
+    assert left(redis) == 990
+
+
+def test_a_caller_that_is_cancelled_before_its_bill_went_out_is_not_charged(redis: Server) -> None:
+    """It leaves the queue, and the others in it are decided."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url)
+        await store.advance(bill())
+        tasks = [asyncio.create_task(store.advance(bill())) for _ in range(10)]
+        await asyncio.sleep(0)
+        for task in tasks[1::2]:
+            task.cancel()
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(end, asyncio.CancelledError) for end in ends] == [False, True] * 5
+        await store.close()
+
+    asyncio.run(main())
+    assert left(redis) == 1000 - 1 - 5
+
+
+@pytest.mark.parametrize("limit", [LIMIT, OTHER], ids=["gcra", "fixed window"])
+def test_a_caller_that_is_cancelled_while_its_bill_is_under_way_is_given_its_units_back(
+    limit: Limit, redis: Server, between: Proxy
+) -> None:
+    """What the server charged for it is undone when the answer is here; nothing is counted twice or lost."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(f"redis://127.0.0.1:{between.port}?deadline=10s")
+        await store.advance(bill(limit))
+        between.mode = "delay"
+        tasks = [asyncio.create_task(store.advance(bill(limit))) for _ in range(4)]
+        await until(lambda: left(redis, limit) < 999)
+        for task in tasks[:3]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        between.mode = "pass"
+        await until(lambda: left(redis, limit) == 998)
+        await store.close()
+        assert left(redis, limit) == 998
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_a_caller_who_waited_for_the_trip_before_has_only_its_own_time(between: Proxy) -> None:
+    """Behind a server that answers nothing, calls that come one after the other are each told within their deadline."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(f"redis://127.0.0.1:{between.port}?deadline=1s")
+        await store.advance(bill())
+        between.mode = "drop"
+        loop = asyncio.get_running_loop()
+
+        async def timed() -> float:
+            begin = loop.time()
+            with pytest.raises(StoreUnavailable):
+                await store.advance(bill())
+            return loop.time() - begin
+
+        waiting = []
+        for _ in range(6):
+            waiting.append(asyncio.create_task(timed()))
+            await asyncio.sleep(0.3)
+        took = await asyncio.gather(*waiting)
+        assert max(took) < 1.6, took
+        between.mode = "pass"
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_one_store_serves_several_event_loops(redis: Server) -> None:
+    """Loops in threads at the same time, and loops one after the other: each has a connection of its own."""
+    store = AsyncRedisStore(redis.url)
+    told: list[int] = []
+
+    async def main() -> None:
+        for _ in range(20):
+            answers = await asyncio.gather(*(store.advance(bill()) for _ in range(5)))
+            told.extend(answer.outcomes[0].remaining for answer in answers)
+        await store.close()
+
+    workers = [threading.Thread(target=lambda: asyncio.run(main())) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for _ in range(3):
+        asyncio.run(main())
+    assert sorted(told) == list(range(300, 1000))
+    assert len(_sockets(redis.port)) == 0
+
+
+def _sockets(port: int) -> set[str]:
+    """The sockets of this process that are connected to that port."""
+    gc.collect()
+    connected = set()
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if int(fields[2].split(":")[1], 16) == port:
+            connected.add(f"socket:[{fields[9]}]")
+    ours = set()
+    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208  # as many as there are
+        try:
+            ours.add(os.readlink(f"/proc/self/fd/{number}"))  # noqa: PTH115
+        except OSError:
+            continue
+    return ours & connected
+
+
+def test_ten_thousand_limiters_of_one_loop_take_one_socket(redis: Server) -> None:
+    """They share their line; the last one to close closes it, and limiters that are forgotten leave none behind."""
+
+    async def main() -> None:
+        before = len(_sockets(redis.port))
+        limiters = [AsyncLimiter(LIMIT, store=redis.url) for _ in range(10_000)]
+        await asyncio.gather(*(limiter.hit(id="k") for limiter in limiters[::100]))
+        assert len(_sockets(redis.port)) - before == 1
+        for limiter in limiters[:-1]:
+            await limiter.close()
+        assert (await limiters[-1].hit(id="k")).degraded is None
+        await limiters[-1].close()
+        assert len(_sockets(redis.port)) == before
+        for _ in range(50):
+            assert (await AsyncLimiter(LIMIT, store=redis.url).hit(id="k")).degraded is None
+        gc.collect()
+        await asyncio.sleep(0.05)
+        assert len(_sockets(redis.port)) - before <= 1
+
+    asyncio.run(main())
+
+
+def test_a_child_closes_its_copy_of_the_connection(redis: Server) -> None:
+    """After a fork the child has none of the parent's sockets, decides through its own, and the parent's goes on."""
+    store = AsyncRedisStore(redis.url)
+
+    async def child() -> str:
+        answer = await store.advance(bill())
+        await store.close()
+        return str(answer.outcomes[0].remaining)
+
+    async def main() -> None:
+        await store.advance(bill())
+        inherited = _sockets(redis.port)
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                shared = len(_sockets(redis.port) & inherited)
+                asyncio.events._set_running_loop(None)  # what a child that goes on in a loop of its own does
+                said = asyncio.new_event_loop().run_until_complete(child())
+                os.write(writing, f"{said} {shared}".encode())
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)  # noqa: ASYNC222  # nothing else runs in this loop
+        assert os.read(reading, 100).decode() == "998 0"
+        os.close(reading)
+        os.close(writing)
+        for expected in (997, 996):
+            assert (await store.advance(bill())).outcomes[0].remaining == expected
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_closing_waits_for_what_is_under_way(redis: Server) -> None:
+    """``close`` lets calls end that were made before it, then the store may be used again."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url)
+        tasks = [asyncio.create_task(store.advance(bill())) for _ in range(10)]
+        await asyncio.sleep(0)
+        await store.close()
+        assert all([(await task).allowed for task in tasks])
+        assert (await store.advance(bill())).allowed
+        await store.close()
+        await store.close()
+
+    asyncio.run(main())
