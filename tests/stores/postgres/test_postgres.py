@@ -34,15 +34,14 @@ EVERY = (
     Limit("calendar", "9/day in Asia/Kathmandu"),
     Limit("queue", "5/s burst 3", algorithm="leaky-bucket-queue"),
 )
-STEPS = (0, 1_000, 10**6, 10**9, 2 * 10**9, 5 * 10**9, 13 * 10**9, -(10**9), -5 * 10**9, -40 * 10**9)
 
 
 def plain(url: str) -> str:
     """The URL without what is ours in it."""
-    return url.replace("schema=", "application_name=").split("&deadline")[0]
+    return url.partition("?")[0]
 
 
-def schema(url: str) -> str:
+def schema_of(url: str) -> str:
     return parse_qs(urlsplit(url).query)["schema"][0]
 
 
@@ -72,7 +71,7 @@ def test_a_charge_in_the_callers_transaction_is_undone_with_it(url: str) -> None
     PostgresStore(url).init()
     limits = (Limit("orders", "3/hour", by="user"),)
     with psycopg.connect(plain(url)) as connection:
-        mine = Limiter(*limits, store=PostgresStore(connection, schema=schema(url)))
+        mine = Limiter(*limits, store=PostgresStore(connection, schema=schema_of(url)))
         assert mine.hit(user="u").remaining == 2
         assert mine.reserve(user="u").decision.remaining == 1
         connection.rollback()
@@ -85,7 +84,7 @@ def test_a_pool_that_somebody_brings_is_left_as_it_was(url: str) -> None:
     """Connections of a psycopg pool are borrowed for a decision and go back with their own settings."""
     PostgresStore(url).init()
     with psycopg_pool.ConnectionPool(plain(url), min_size=1, max_size=2, open=True) as pool:
-        limiter = Limiter(Limit("a", "5/hour"), store=PostgresStore(pool, schema=schema(url)))
+        limiter = Limiter(Limit("a", "5/hour"), store=PostgresStore(pool, schema=schema_of(url)))
         assert [limiter.hit().allowed for _ in range(6)] == [True] * 5 + [False]
         with pool.connection() as connection:
             assert not connection.autocommit
@@ -104,7 +103,7 @@ def test_no_isolation_level_admits_more(level: str, url: str) -> None:
                 with psycopg.connect(plain(url)) as connection:
                     connection.isolation_level = psycopg.IsolationLevel[level.replace(" ", "_")]
                     connection.execute("SELECT 1")  # the snapshot is taken here
-                    store = PostgresStore(connection, schema=schema(url))
+                    store = PostgresStore(connection, schema=schema_of(url))
                     store.breaker = Breaker("one that never opens", failures=10**6)
                     decision = Limiter(limit, store=store).hit(id="x")
                     connection.commit()
@@ -152,17 +151,17 @@ def test_everybody_may_be_first(url: str) -> None:
 def test_a_role_that_may_only_call_is_enough(url: str) -> None:
     """A role with USAGE on the schema decides; it cannot read or write the table, nor make the schema."""
     PostgresStore(url).init()
-    role = f"caller_{schema(url)}"
+    role = f"caller_{schema_of(url)}"
     with psycopg.connect(plain(url), autocommit=True) as owner:
         owner.execute(f"CREATE ROLE {role} LOGIN")
-        owner.execute(f"GRANT USAGE ON SCHEMA {schema(url)} TO {role}")
-    as_role = url.replace("//postgres:@", f"//{role}@")
+        owner.execute(f"GRANT USAGE ON SCHEMA {schema_of(url)} TO {role}")
+    as_role = url.replace("//postgres@", f"//{role}@")
     assert as_role != url
     limiter = Limiter(Limit("a", "2/hour", by="k"), Limit("held", "3 at once", by="k"), store=PostgresStore(as_role))
     assert [limiter.hit(k="x").allowed for _ in range(3)] == [True, True, False]
     with psycopg.connect(plain(as_role)) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
-        connection.execute(f"SELECT * FROM {schema(url)}.state")
-    elsewhere = as_role.replace(f"schema={schema(url)}", "schema=not_there")
+        connection.execute(f"SELECT * FROM {schema_of(url)}.state")
+    elsewhere = as_role.replace(f"schema={schema_of(url)}", "schema=not_there")
     with pytest.raises(StoreUnusable, match="headway store init"):
         PostgresStore(elsewhere).advance([Charge("n", EVERY[0], (), 1)])
     with pytest.raises(StoreUnusable, match="headway store init"):
@@ -173,7 +172,7 @@ def test_a_newer_schema_is_left_alone(url: str) -> None:
     """A schema of a newer headway is one clear error."""
     PostgresStore(url).init()
     with psycopg.connect(plain(url), autocommit=True) as owner:
-        owner.execute(f"UPDATE {schema(url)}.version SET number = 99")
+        owner.execute(f"UPDATE {schema_of(url)}.version SET number = 99")
     with pytest.raises(StoreUnusable, match="has version 99, of a newer headway"):
         PostgresStore(url).advance([Charge("n", EVERY[0], (), 1)])
 
@@ -225,7 +224,9 @@ def test_recovered_keys_are_forgotten(url: str) -> None:
     for number in range(130):
         limiter.hit(k=f"new-{number}")
     with psycopg.connect(plain(url)) as connection:
-        old = connection.execute(f"SELECT count(*) FROM {schema(url)}.state WHERE expires < %s", (now[0],)).fetchone()
+        old = connection.execute(
+            f"SELECT count(*) FROM {schema_of(url)}.state WHERE expires < %s", (now[0],)
+        ).fetchone()
     assert old == (0,)
 
 

