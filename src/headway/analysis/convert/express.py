@@ -1,0 +1,475 @@
+"""Options of express-rate-limit, and of what takes such options: JSON, or a JavaScript file with ``rateLimit({ … })`` in it.
+
+JavaScript is read as text: object literals with plain values and products such as ``15 * 60 * 1000``. Whatever is code is
+noted, and nothing of it runs. A window begins with a key's first request.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, safe_name
+
+__all__ = ["convert_express", "looks_like_express"]
+
+_CALL: Final = re.compile(
+    r"\b(?:const|let|var)?\s*(?:([A-Za-z_$][\w$]*)\s*=\s*)?(?:new\s+)?(rateLimit|expressRateLimit|RateLimit|RateLimiter\w*|slowDown)\s*\(\s*\{"
+)
+_OPTIONS: Final = re.compile(r"[\"']?\b(?:windowMs|points)\b[\"']?\s*:")
+_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_NUMBER: Final = re.compile(r"[0-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]{1,2})?")
+_NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
+_DEFAULT_WINDOW_MS: Final = 60_000
+_DEFAULT_LIMIT: Final = 5
+_SILENT: Final = frozenset(
+    [
+        "standardHeaders",
+        "legacyHeaders",
+        "headers",
+        "draft_polli_ratelimit_headers",
+        "message",
+        "identifier",
+        "requestPropertyName",
+        "validate",
+        "keyPrefix",
+        "storeClient",
+        "inMemoryBlockOnConsumed",
+    ]
+)
+"""About what a refusal looks like, which is headway's own, or about where counters live."""
+
+
+class _Code(NamedTuple):
+    """A value that only running would give."""
+
+    text: str
+
+
+class _Value(NamedTuple):
+    """A value and the line that it stands on."""
+
+    value: Any
+    line: int
+
+
+_Options = dict[str, _Value]
+
+
+def looks_like_express(text: str) -> bool:
+    """Whether a text holds such options."""
+    return bool(_OPTIONS.search(text))
+
+
+def convert_express(text: str, file: str) -> Draft:
+    """Convert options: one object, an array of them, objects by name, or JavaScript.
+
+    Raises:
+        ConfigError: with the line: options that express-rate-limit would not take either, or a text without any.
+    """
+    draft = Draft(file, "express-rate-limit")
+    taken: set[str] = set()
+    for name, kind, options in _found(text, draft):
+        if kind == "slowDown":
+            draft.note("slowDown delays and never refuses; it is left out", _line(options))
+            continue
+        limit = _Limiter(draft, name, options, taken).limit()
+        taken.add(limit.name)
+        draft.policies.append(PolicyDraft(limit.name, [limit]))
+    if not draft.policies:
+        raise draft.error('holds no limiter; expected options such as { "windowMs": 60000, "limit": 100 }')
+    if len(draft.policies) > 1:
+        draft.comments.append("A policy for each limiter: ask those that the request's route uses.")
+    return draft
+
+
+def _line(options: _Options) -> int | None:
+    return min((value.line for value in options.values()), default=None)
+
+
+class _Limiter:
+    """One limiter's options as a limit."""
+
+    def __init__(self, draft: Draft, name: str, options: _Options, taken: set[str]) -> None:
+        self._draft = draft
+        self._options = options
+        self._name = safe_name(name, taken, "limiter")
+        self._line = _line(options)
+
+    def limit(self) -> LimitDraft:
+        count, window = self._numbers()
+        by = self._by()
+        keys: dict[str, Any]
+        if count == 0:
+            self._note("limit", "0 is refused with 429 there, and blocked with 403 here")
+            keys = {"block": True, "by": by}
+        else:
+            keys = {"quota": _quota(count, window), "algorithm": "anchored-window", "by": by, "count_refused": True}
+        if self._value("passOnStoreError") is True:
+            keys["on_store_failure"] = "allow"
+        self._rest()
+        shown = f"{count} in {window} ms"
+        return self._draft.checked(LimitDraft(self._name, keys, [shown], self._line))
+
+    def _numbers(self) -> tuple[int, int]:
+        if "points" in self._options:  # rate-limiter-flexible: points in duration seconds
+            return self._whole("points", 0, 4), self._whole("duration", 1, 1) * 1000
+        name = "limit" if "limit" in self._options or "max" not in self._options else "max"
+        window = self._whole("windowMs", 1, _DEFAULT_WINDOW_MS)
+        given = self._options.get(name)
+        if given is not None and isinstance(given.value, _Code):
+            self._note(
+                name, f"{name} is code; here it is the default, {_DEFAULT_LIMIT}: write the number, or a table of tiers"
+            )
+            return _DEFAULT_LIMIT, window
+        if name not in self._options:
+            self._draft.note(
+                f"no limit is given; express-rate-limit's default is {_DEFAULT_LIMIT}", self._line, self._name
+            )
+        return self._whole(name, 0, _DEFAULT_LIMIT), window
+
+    def _whole(self, key: str, least: int, default: int) -> int:
+        given = self._options.get(key)
+        if given is None:
+            return default
+        value = given.value
+        if isinstance(value, str):
+            value = _product(value)
+        if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+            value = int(value)
+        if type(value) is not int or not least <= value <= 10**14:
+            shown = value.text if isinstance(value, _Code) else repr(given.value)
+            raise self._draft.error(f"{key} is {shown[:60]}; expected a whole number from {least}", given.line)
+        return value
+
+    def _by(self) -> list[str]:
+        if "points" in self._options:
+            self._draft.note(
+                "the key is what consume() is called with; here it is the attribute key", self._line, self._name
+            )
+            return ["key"]
+        generator = self._options.get("keyGenerator")
+        if generator is not None:
+            text = generator.value.text if isinstance(generator.value, _Code) else str(generator.value)
+            self._note(
+                "keyGenerator",
+                f"keyGenerator is code ({_short(text)}); here the key is the attribute key: give its value",
+            )
+            return ["key"]
+        subnet = self._value("ipv6Subnet")
+        if "ipv6Subnet" in self._options or subnet is not None:
+            self._note(
+                "ipv6Subnet",
+                f"ipv6Subnet is {_short(str(subnet))}; here who gives the address groups it (ipv6_prefix of the adapters, 64)",
+            )
+        return ["address"]
+
+    def _rest(self) -> None:
+        for key, (value, line) in self._options.items():
+            match key:
+                case (
+                    "windowMs"
+                    | "limit"
+                    | "max"
+                    | "points"
+                    | "duration"
+                    | "keyGenerator"
+                    | "ipv6Subnet"
+                    | "passOnStoreError"
+                ):
+                    continue
+                case "skipSuccessfulRequests" | "skipFailedRequests" if value is not False:
+                    kind = "succeed" if key == "skipSuccessfulRequests" else "fail"
+                    self._draft.note(
+                        f"{key} gives back what requests that {kind} were charged; here a refund does, after the answer",
+                        line,
+                        self._name,
+                    )
+                case "skip":
+                    self._draft.note(
+                        "skip is code; here exempt = [{ … }] of the policy leaves requests out", line, self._name
+                    )
+                case "statusCode" if value != 429:
+                    self._draft.note(f"refuses with {_short(str(value))}; headway with 429", line, self._name)
+                case "store":
+                    self._draft.note("the store is code; here store at the top of the file names one", line, self._name)
+                case "blockDuration" if value not in (0, None):
+                    self._draft.note(
+                        "blockDuration keeps refusing for longer; here a refusal ends with its window", line, self._name
+                    )
+                case "execEvenly" if value is True:
+                    self._draft.note("execEvenly delays requests; here none is delayed", line, self._name)
+                case _ if key in _SILENT or value in (False, None, 0):
+                    continue
+                case "statusCode":
+                    continue
+                case _:
+                    self._draft.note(f"{key} is not carried over", line, self._name)
+
+    def _value(self, key: str) -> Any:
+        given = self._options.get(key)
+        return None if given is None else given.value
+
+    def _note(self, key: str, what: str) -> None:
+        given = self._options.get(key) or self._options.get("max")
+        self._draft.note(what, given.line if given else self._line, self._name)
+
+
+def _quota(count: int, window_ms: int) -> str:
+    for unit, length in (("day", 86_400_000), ("hour", 3_600_000), ("min", 60_000), ("s", 1000), ("ms", 1)):
+        if window_ms % length == 0:
+            times = window_ms // length
+            return (
+                f"{count}/{unit}"
+                if times == 1
+                else f"{count} per {times} {unit}{'s' if unit in ('day', 'hour') else ''}"
+            )
+    raise AssertionError("one millisecond divides every window")
+
+
+def _product(text: str) -> Any:
+    """``15 * 60 * 1000`` as its number; anything else as it is."""
+    parts = [part.strip() for part in text.split("*")]
+    if not all(_NUMBER.fullmatch(part) for part in parts) or len(parts) > 12:
+        return text
+    product = 1.0
+    for part in parts:
+        product *= float(part.replace("_", ""))
+    return int(product) if product.is_integer() and product < 1e15 else product
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _found(text: str, draft: Draft) -> Iterator[tuple[str, str, _Options]]:
+    """Every limiter: its name, the function that makes it, its options."""
+    start = text.lstrip("\ufeff \t\r\n")[:1]
+    if start in ("{", "["):
+        try:
+            document = json.loads(text.lstrip("\ufeff"))
+        except (ValueError, RecursionError) as error:
+            if start == "[" or ("(" not in text and "=>" not in text and '"' in text[:200] and "'" not in text):
+                raise draft.error(f"is no JSON: {error}", getattr(error, "lineno", None)) from error
+            document = _Literal(text, draft).whole()
+            yield from _objects(document, draft)
+            return
+        yield from _objects(_placed(document, text), draft)
+        return
+    calls = list(_CALL.finditer(text))
+    for number, call in enumerate(calls, 1):
+        options = _Literal(text, draft, call.end() - 1).whole().value
+        yield call[1] or (f"limiter-{number}" if len(calls) > 1 else "limiter"), call[2], options
+    if not calls:
+        raise draft.error("holds no call of rateLimit({ … }) and is no JSON")
+
+
+def _placed(value: Any, text: str) -> _Value:
+    """JSON's value with lines: those of its keys, as far as the text tells them."""
+    lines = text.splitlines()
+
+    def line_of(key: str, after: int) -> int:
+        return next((number for number in range(after, len(lines) + 1) if f'"{key}"' in lines[number - 1]), after)
+
+    def place(inner: Any, line: int, depth: int) -> _Value:
+        if depth > 50:
+            return _Value(_Code("nested too deeply"), line)
+        if isinstance(inner, dict):
+            found = {}
+            for key, one in inner.items():
+                at = line_of(key, line)
+                found[key] = place(one, at, depth + 1)
+            return _Value(found, line)
+        if isinstance(inner, list):
+            return _Value([place(one, line, depth + 1) for one in inner], line)
+        return _Value(inner, line)
+
+    return place(value, 1, 0)
+
+
+def _objects(document: _Value, draft: Draft, name: str = "limiter") -> Iterator[tuple[str, str, _Options]]:
+    value = document.value
+    if isinstance(value, list):
+        for number, one in enumerate(value, 1):
+            yield from _objects(one, draft, f"{name}-{number}")
+    elif isinstance(value, dict):
+        if value.keys() & {"windowMs", "limit", "max", "points"} or not any(
+            isinstance(one.value, dict) for one in value.values()
+        ):
+            yield name, "rateLimit", value
+            return
+        for key, one in value.items():
+            if isinstance(one.value, dict | list):
+                yield from _objects(one, draft, key)
+    else:
+        raise draft.error(f"a limiter is {value!r}; expected an object with windowMs and limit"[:200], document.line)
+
+
+class _Literal:
+    """Reads an object literal of JavaScript: plain values, products of numbers; the rest is code, kept as text."""
+
+    def __init__(self, text: str, draft: Draft, at: int = 0) -> None:
+        self._text = text
+        self._draft = draft
+        self._at = at
+
+    def whole(self) -> _Value:
+        return self._value(0)
+
+    @property
+    def _line(self) -> int:
+        return self._text.count("\n", 0, self._at) + 1
+
+    def _skip(self) -> None:
+        while self._at < len(self._text):
+            if self._text[self._at].isspace() or self._text[self._at] == "\ufeff":
+                self._at += 1
+                continue
+            comment = _COMMENT.match(self._text, self._at)
+            if comment is None:
+                return
+            self._at = comment.end()
+
+    def _value(self, depth: int) -> _Value:
+        if depth > 50:
+            raise self._draft.error("is nested more than 50 deep", self._line)
+        self._skip()
+        line = self._line
+        char = self._text[self._at : self._at + 1]
+        if char == "{":
+            return _Value(self._object(depth), line)
+        if char == "[" and depth == 0:
+            return _Value(self._array(depth), line)
+        return _Value(self._plain(), line)
+
+    def _array(self, depth: int) -> list[_Value]:
+        self._at += 1
+        found: list[_Value] = []
+        while True:
+            self._skip()
+            if self._text[self._at : self._at + 1] == "]":
+                self._at += 1
+                return found
+            found.append(self._value(depth + 1))
+            self._comma("]")
+
+    def _object(self, depth: int) -> _Options:
+        opened = self._line
+        self._at += 1
+        found: _Options = {}
+        while True:
+            self._skip()
+            char = self._text[self._at : self._at + 1]
+            if char == "}":
+                self._at += 1
+                return found
+            if not char:
+                raise self._draft.error("the brace '{' is not closed", opened)
+            line = self._line
+            if self._text.startswith("...", self._at):
+                found[f"...{line}"] = _Value(_Code(self._code()), line)
+            else:
+                key = self._key()
+                found[key] = self._member(key, depth, line)
+            self._comma("}")
+
+    def _key(self) -> str:
+        char = self._text[self._at]
+        if char in "\"'":
+            return self._string()
+        name = _NAME.match(self._text, self._at)
+        if name is None:
+            raise self._draft.error(
+                f"{self._text[self._at : self._at + 20]!r} stands where an option was expected", self._line
+            )
+        self._at = name.end()
+        if name[0] in ("async", "get", "set"):
+            self._skip()
+            method = _NAME.match(self._text, self._at)
+            if method is not None:
+                self._at = method.end()
+                return method[0]
+        return name[0]
+
+    def _member(self, key: str, depth: int, line: int) -> _Value:
+        self._skip()
+        char = self._text[self._at : self._at + 1]
+        if char == ":":
+            self._at += 1
+            value = self._value(depth + 1)
+            return _Value(value.value, line)
+        if char == "(":  # a method
+            return _Value(_Code(f"{key}{self._code()}"), line)
+        return _Value(_Code(key), line)  # a shorthand: the variable of that name
+
+    def _comma(self, end: str) -> None:
+        self._skip()
+        char = self._text[self._at : self._at + 1]
+        if char == ",":
+            self._at += 1
+        elif char != end:
+            shown = repr(self._text[self._at : self._at + 20]) if char else "the end of the file"
+            raise self._draft.error(f"{shown} stands where a comma or '{end}' was expected", self._line)
+
+    def _plain(self) -> Any:
+        start = self._at
+        char = self._text[start : start + 1]
+        if char in ('"', "'") and char:
+            text = self._string()
+            self._skip()
+            if self._text[self._at : self._at + 1] in (",", "}", "]", ""):
+                return text
+            self._at = start
+        code = self._code()
+        words: dict[str, Any] = {"true": True, "false": False, "null": None, "undefined": None}
+        if code in words:
+            return words[code]
+        product = _product(_COMMENT.sub("", code))
+        return product if not isinstance(product, str) else _Code(code)
+
+    def _string(self) -> str:
+        quote = self._text[self._at]
+        line = self._line
+        at = self._at + 1
+        kept: list[str] = []
+        while at < len(self._text) and self._text[at] != "\n":
+            if self._text[at] == "\\":
+                kept.append(self._text[at + 1 : at + 2])
+                at += 2
+            elif self._text[at] == quote:
+                self._at = at + 1
+                return "".join(kept)
+            else:
+                kept.append(self._text[at])
+                at += 1
+        raise self._draft.error(f"quotes ({quote}) are not closed", line)
+
+    def _code(self) -> str:
+        """Code up to the comma or the bracket that ends the value; brackets and quotes within it are matched."""
+        start = self._at
+        stack: list[str] = []
+        pairs = {"(": ")", "[": "]", "{": "}"}
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            comment = _COMMENT.match(self._text, self._at)
+            if comment is not None:
+                self._at = comment.end()
+                continue
+            if char in "\"'":
+                self._string()
+                continue
+            if char == "`":
+                close = self._text.find("`", self._at + 1)
+                self._at = len(self._text) if close < 0 else close + 1
+                continue
+            if char in pairs:
+                stack.append(pairs[char])
+            elif stack and char == stack[-1]:
+                stack.pop()
+            elif not stack and char in ",}])":
+                break
+            self._at += 1
+        return self._text[start : self._at].strip()

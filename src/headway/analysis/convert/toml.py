@@ -1,0 +1,93 @@
+"""A draft as the text of a policy file, with the notes as comments where they belong."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from headway.analysis.convert.draft import Draft, LimitDraft, Note, PolicyDraft
+
+__all__ = ["policy_file"]
+
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+_WIDTH: Final = 100
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+def policy_file(draft: Draft) -> str:
+    """The policy file: every note is a comment that begins with ``NOT EXACT``."""
+    name = _CONTROL.sub(" ", draft.file)
+    lines = [f"# Converted from {draft.origin}{'' if name == '-' else f' ({name})'} by headway convert."]
+    for comment in draft.comments:
+        lines += _comment(comment)
+    named = {limit.name for policy in draft.policies for limit in policy.limits}
+    for note in draft.notes:
+        if note.limit not in named:
+            lines += _noted(note)
+    lines += ["", f"store = {_value(draft.store or 'memory://')}"]
+    for policy in draft.policies:
+        lines += _policy(policy, draft)
+    return "\n".join(lines) + "\n"
+
+
+def _policy(policy: PolicyDraft, draft: Draft) -> Iterator[str]:
+    yield ""
+    for comment in policy.comments:
+        yield from _comment(comment)
+    table = f"policies.{_key(policy.name)}"
+    if policy.exempt or not policy.limits:
+        yield f"[{table}]"
+        if policy.exempt:
+            yield f"exempt = {_value(policy.exempt)}"
+        if not policy.limits:
+            yield "limits = []"
+        yield ""
+    for place, limit in enumerate(policy.limits):
+        if place:
+            yield ""
+        yield from _limit(limit, table, [note for note in draft.notes if note.limit == limit.name])
+
+
+def _limit(limit: LimitDraft, table: str, notes: Iterable[Note]) -> Iterator[str]:
+    yield f"[[{table}.limits]]"
+    for comment in limit.comments:
+        yield from _comment(comment)
+    for note in notes:
+        yield from _noted(note)
+    yield f"name = {_value(limit.name)}"
+    for key, value in limit.keys.items():
+        if value is not None:
+            yield f"{key} = {_value(value)}"
+
+
+def _noted(note: Note) -> list[str]:
+    where = f" (line {note.line})" if note.line is not None else ""
+    return _comment(f"NOT EXACT{where}: {note.what}")
+
+
+def _comment(text: str) -> list[str]:
+    """A comment, wrapped; nothing in it ends the line it stands on."""
+    return textwrap.wrap(_CONTROL.sub(" ", text), _WIDTH, initial_indent="# ", subsequent_indent="# ") or ["#"]
+
+
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case list() | tuple():
+            return f"[{', '.join(map(_value, value))}]"
+        case Mapping():
+            return f"{{ {', '.join(f'{_key(str(key))} = {_value(inner)}' for key, inner in value.items())} }}"
+        case _:
+            raise TypeError(f"{value!r} has no place in a policy file")

@@ -1,0 +1,92 @@
+"""``headway convert``: another limiter's configuration as a policy file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Final
+
+from headway.analysis.convert.convert import SOURCES, Converted, convert
+from headway.cli import exit_codes
+from headway.errors import ConfigError
+
+__all__ = ["add_parser", "run"]
+
+_NO_FILE: Final = 66  # sysexits' EX_NOINPUT
+_CANNOT_WRITE: Final = 73  # sysexits' EX_CANTCREAT
+_LARGEST: Final = 16 * 1024 * 1024
+
+
+def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add ``headway convert``."""
+    parser = commands.add_parser(
+        "convert",
+        help="make a policy file of another limiter's configuration",
+        description="Read envoyproxy/ratelimit's YAML, nginx's limit_req and limit_conn, strings of limits or settings of "
+        "Flask-Limiter, or options of express-rate-limit, and print a policy file. What cannot be carried over exactly is "
+        "said on standard error, and stands in the file as comments that begin with NOT EXACT.",
+        epilog="Exit status: 0; 1 with --strict, where something is not exact; 64 for an option that cannot be; 65 for a file "
+        "that is not what it should be; 66 for one that cannot be read; 73 for one that cannot be written.",
+    )
+    parser.add_argument("file", metavar="FILE", help="the configuration, or - for the standard input")
+    parser.add_argument(
+        "--from", dest="source", choices=tuple(SOURCES), help="what it is; default: told by its content"
+    )
+    parser.add_argument("--policy", metavar="NAME", help="the policy's name; default: what the source suggests")
+    parser.add_argument("--store", metavar="URL", help="the store; default: the source's, else memory://")
+    parser.add_argument(
+        "--output", "-o", type=Path, metavar="FILE", help="write the policy file there; default: print it"
+    )
+    parser.add_argument("--strict", action="store_true", help="write nothing and fail where something is not exact")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert and print; see the epilog for the exit statuses."""
+    try:
+        if args.file == "-":
+            raw = sys.stdin.buffer.read(_LARGEST + 1)
+        else:
+            with Path(args.file).open("rb") as stream:
+                raw = stream.read(_LARGEST + 1)
+    except OSError as error:
+        return _fail(f"{args.file}: cannot be read: {error.strerror or error}", _NO_FILE)
+    try:
+        if len(raw) > _LARGEST:
+            raise ConfigError("holds more than 16 MiB; expected a configuration", file=args.file)
+        text = raw.decode("utf-8")
+        found = convert(text, args.file, args.source, policy=args.policy, store=args.store)
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        return _fail(f"{args.file}:{line}: is not UTF-8 ({error.reason})", exit_codes.NEVER)
+    except ConfigError as error:
+        return _fail(str(error), exit_codes.NEVER)
+    _say(found, args.file)
+    if args.strict and found.notes:
+        count = len(found.notes)
+        return _fail(
+            f"{count} thing{'s' if count != 1 else ''} cannot be carried over exactly, and --strict asks for all",
+            exit_codes.FOUND,
+        )
+    if args.output is None:
+        print(found.text, end="")
+        return exit_codes.OK
+    try:
+        args.output.write_text(found.text, "utf-8")
+    except OSError as error:
+        return _fail(f"{args.output}: cannot be written: {error.strerror or error}", _CANNOT_WRITE)
+    return exit_codes.OK
+
+
+def _say(found: Converted, file: str) -> None:
+    for note in found.notes:
+        place = file if note.line is None else f"{file}:{note.line}"
+        limit = f"{note.limit}: " if note.limit else ""
+        words = "".join(char if char.isprintable() else "·" for char in f"{place}: {limit}not exact: {note.what}")
+        print(f"headway convert: {words}", file=sys.stderr)
+
+
+def _fail(problem: str, status: int) -> int:
+    print(f"headway convert: {problem}", file=sys.stderr)
+    return status
