@@ -12,7 +12,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -61,7 +61,9 @@ class Browser:
             assert self._process.poll() is None and time.monotonic() < deadline, "Chromium does not start"
             time.sleep(0.05)
         port, path = said.read_text().split("\n")[:2]
-        self._socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None, open_timeout=PATIENCE_S)
+        self._open = ExitStack()
+        address = f"ws://127.0.0.1:{port}{path}"
+        self._socket = self._open.enter_context(connect(address, max_size=None, proxy=None, open_timeout=PATIENCE_S))
         self._count = 0
 
     def __enter__(self) -> Browser:
@@ -71,7 +73,7 @@ class Browser:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._socket.close()
+            self._open.close()
         finally:
             self._process.terminate()
             self._process.wait(PATIENCE_S)
@@ -82,7 +84,7 @@ class Browser:
         """A tab that has loaded ``url``."""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
         session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        page = Page(self, session)
+        page = Page(self, session, width)
         try:
             for domain in ("Page", "Runtime", "Log", "Network"):
                 page.send(f"{domain}.enable")
@@ -125,8 +127,9 @@ class Page:
 
     open: dict[str, Page] = {}  # noqa: RUF012  # by session, so that events find their page
 
-    def __init__(self, browser: Browser, session: str) -> None:
+    def __init__(self, browser: Browser, session: str, width: int) -> None:
         self._browser = browser
+        self._width = width
         self._session = session
         self.events: list[dict[str, Any]] = []
         Page.open[session] = self
@@ -152,11 +155,16 @@ class Page:
         shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole, **self._clip(whole))
         return base64.b64decode(shot["data"])
 
+    def too_wide(self) -> tuple[int, list[str]]:
+        """By how many pixels the page is wider than its window, and the elements that stick out, but for those that scroll."""
+        wider, parts = self.run(f"{_TOO_WIDE}({self._width})")
+        return wider, parts
+
     def complaints(self) -> list[str]:
         """Whatever the page wrote to the console, threw, or was refused by its policy."""
         self.run("new Promise(done => setTimeout(done, 20))")  # messages that are on their way
         return [
-            json.dumps(event["params"])[:300]
+            json.dumps(event["params"])[:2000]
             for event in self.events
             if event["method"] in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
         ]
@@ -200,7 +208,6 @@ FAINT = """(() => {
 })()"""
 """An expression: the texts that stand out from their paper by less than 4.5:1 (WCAG 2.2, 1.4.3)."""
 
-TOO_WIDE = """[document.documentElement.scrollWidth - innerWidth,
-  [...document.querySelectorAll("main *")].filter(e => !e.closest(".scroll") && e.getBoundingClientRect().right > innerWidth + 1)
-    .map(e => e.tagName).slice(0, 5)]"""
-"""An expression: by how much the page is wider than its window, and what sticks out."""
+_TOO_WIDE = """(width => [document.documentElement.scrollWidth - width, [...document.querySelectorAll("main *")]
+  .filter(part => !part.closest(".scroll") && part.checkVisibility() && part.getBoundingClientRect().right > width + 1)
+  .map(part => part.tagName).slice(0, 5)])"""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from browser import FAINT, TOO_WIDE, Browser
+from browser import FAINT, Browser
 from headway.analysis.pictures.html import html_page
 
 from .examples import CHARTS, report
@@ -19,7 +19,7 @@ SEEN = """[...document.querySelectorAll("svg")].filter(svg => svg.getBoundingCli
     [...svg.querySelectorAll("text")].filter(text => text.getBoundingClientRect().right > innerWidth + 1).length])"""
 """An expression: for each chart that is shown its width, its smallest text in pixels, and how many texts stick out."""
 PAPER = "getComputedStyle(document.body).backgroundColor"
-SCROLLS = """[...document.querySelectorAll(".scroll")].filter(box => box.getBoundingClientRect().width > 0)
+SCROLLS = """[...document.querySelectorAll(".scroll")].filter(box => box.checkVisibility())
   .map(box => box.scrollWidth > box.clientWidth)"""
 COLOURS = """(async () => {
   const svg = [...document.querySelectorAll("svg")].find(svg => svg.getBoundingClientRect().width > 0);
@@ -43,7 +43,7 @@ def test_the_page_can_be_read(browser: Browser, url: str, width: int, dark: bool
         assert page.complaints() == []
         assert page.asked_for() == [url]
         assert page.run(PAPER) == ("rgb(22, 22, 26)" if dark else "rgb(255, 255, 255)")
-        assert page.run(TOO_WIDE) == [0, []]
+        assert page.too_wide() == (0, [])
         assert page.run(FAINT) == []
         charts = page.run(SEEN)
         assert len(charts) == len(CHARTS)
@@ -59,7 +59,7 @@ def test_a_wide_table_scrolls_in_its_own_box(browser: Browser, url: str) -> None
     with browser.page(url, width=360) as page:
         assert page.run(SCROLLS) == [True]
         page.run("document.querySelectorAll('details').forEach(details => details.open = true)")
-        assert page.run(TOO_WIDE) == [0, []]
+        assert page.too_wide() == (0, [])
         assert len(page.run(SCROLLS)) == 5
 
 
@@ -75,12 +75,12 @@ def test_the_browsers_eyes_are_good(browser: Browser, tmp_path: Path) -> None:
     """The checks see a faint text, a page that is too wide, a script that throws and a picture from elsewhere."""
     path = tmp_path / "bad.html"
     path.write_text(
-        "<!doctype html><main><p style='color:#999;background:#fff'>faint</p><div style='width:900px'>wide</div>"
+        "<!doctype html><meta name=viewport content='width=device-width'><main><p style='color:#999;background:#fff'>faint</p><div style='width:900px'>wide</div>"
         "<img src='http://127.0.0.1:9/x.png'></main><script>throw new Error('no')</script>"
     )
     with browser.page(path.as_uri(), width=360) as page:
         assert [text for text, _ in page.run(FAINT)] == ["faint"]
-        assert page.run(TOO_WIDE)[0] > 0
-        assert "DIV" in page.run(TOO_WIDE)[1]
+        assert page.too_wide()[0] > 0
+        assert "DIV" in page.too_wide()[1]
         assert any("no" in line for line in page.complaints())
         assert "http://127.0.0.1:9/x.png" in page.asked_for()

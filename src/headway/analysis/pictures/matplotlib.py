@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -87,7 +88,7 @@ def _plain() -> Iterator[None]:
 
 def _figure(charts: Sequence[Chart], size: tuple[int, int], *, titled: bool) -> Figure:
     width, height = size
-    heights = [max(height, 90 + 26 * len(chart.categories)) if chart.categories else height for chart in charts]
+    heights = [max(height, 90 + 36 * len(chart.categories)) if chart.categories else height for chart in charts]
     figure = Figure(figsize=(width / 72, sum(heights) / 72), layout="constrained", facecolor="none")
     parts = figure.subfigures(len(charts), 1, squeeze=False, height_ratios=heights)
     for part, chart in zip(parts[:, 0], charts, strict=True):
@@ -200,7 +201,9 @@ def _lying_bars(axes: Any, chart: Chart, drawn: list[tuple[Any, str]], width: in
     furthest = max([*left.values(), *(mark.value for mark in chart.marks if mark.axis == "y"), 1e-9])
     axes.set_xlim(0, furthest * 1.18)
     axes.set_ylim(len(chart.categories) - 0.5, -0.5)
-    axes.set_yticks(range(len(chart.categories)), [shorten(name, max(10, width // 22)) for name in chart.categories])
+    axes.set_yticks(
+        range(len(chart.categories)), [_in_two_lines(name, max(16, width // 18)) for name in chart.categories]
+    )
     for place, length in left.items():
         axes.annotate(
             say_number(length),
@@ -214,6 +217,11 @@ def _lying_bars(axes: Any, chart: Chart, drawn: list[tuple[Any, str]], width: in
     axes.set_xlabel(chart.y.title, color=SOFT[0])
     axes.grid(axis="x", color=LINES[0], linewidth=1)
     _ticks(axes.xaxis, chart.y, max(3, width // 140))
+
+
+def _in_two_lines(name: str, width: int) -> str:
+    first, *rest = textwrap.wrap(name, width) or [""]
+    return "\n".join([first, shorten(" ".join(rest), width)]) if rest else first
 
 
 def _limits(axes: Any, chart: Chart) -> None:

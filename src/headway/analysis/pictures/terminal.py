@@ -45,8 +45,8 @@ def _section(section: Section, width: int, plot: Callable[[Chart, int], str] | N
     return [heading, *body]
 
 
-def table_text(table: Table) -> str:
-    """The table in columns: numbers at the right, long cells shortened."""
+def table_text(table: Table, width: int = 80) -> str:
+    """The table in columns: numbers at the right, long cells shortened. Its note keeps to ``width``, the rest to itself."""
     rows = [table.columns, *([_said(cell) for cell in row] for row in table.rows)]
     right = [
         bool(table.rows) and all(isinstance(row[at], int | float | None) for row in table.rows)
@@ -55,11 +55,14 @@ def table_text(table: Table) -> str:
     widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
     lines = [
         _GAP.join(
-            fitted(cell, width, right=at_right) for cell, width, at_right in zip(row, widths, right, strict=True)
+            fitted(cell, cell_width, right=at_right)
+            for cell, cell_width, at_right in zip(row, widths, right, strict=True)
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([*([table.caption] if table.caption else []), *lines, *([table.note] if table.note else [])])
+    return "\n".join(
+        [*([table.caption] if table.caption else []), *lines, *([_wrapped(table.note, width)] if table.note else [])]
+    )
 
 
 def columns(text: str) -> int:

@@ -1,0 +1,1 @@
+"""Algorithms beside each other on one pattern of arrivals."""
