@@ -1,0 +1,196 @@
+"""Many at once on one PostgreSQL: what they are told is told in some order, nobody waits in a circle, nobody gets more."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from functools import partial
+
+import psycopg
+import pytest
+
+from headway import Limit, Limiter
+from headway.core.charge import Charge
+from headway.stores.postgres.aio import AsyncPostgresStore
+from headway.stores.postgres.sync import PostgresStore
+from headway.testing import blocking
+from linearizable import assert_linearizable, record
+from stores.postgres.server import PostgresServer
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+FIRST = """
+import json, sys
+from headway import Limit, Limiter
+print("ready", flush=True)
+sys.stdin.readline()
+limiter = Limiter(Limit("yearly", "30 per 365 days", by="id"), store=sys.argv[1])
+decisions = [limiter.hit(id="k") for _ in range(2)]
+print(json.dumps([[d.remaining for d in decisions if d.allowed], [d.degraded for d in decisions if d.degraded]]))
+"""
+
+
+def opened(url: str, asynchronous: bool) -> object:
+    return blocking(AsyncPostgresStore(url)) if asynchronous else PostgresStore(url)
+
+
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["sync", "async"])
+def test_histories_of_eight_processes_have_an_order(url: str, asynchronous: bool) -> None:
+    """Bills, peeks, refunds and resets of eight processes are explained by some order of the sequential core."""
+    PostgresStore(url).init()
+    assert_linearizable(record(partial(opened, url, asynchronous), seed=7 + asynchronous, calls=20))  # type: ignore[arg-type]  # a Store
+
+
+def test_twenty_processes_are_first_at_once(url: str) -> None:
+    """The schema does not exist when twenty processes start: no error, and each remaining is told once."""
+    command = [sys.executable, "-c", FIRST, url.replace("deadline=10s", "deadline=60s")]
+    children = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(20)
+    ]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    answers = [child.communicate(timeout=120) for child in children]
+    assert [error for _, error in answers if error] == []
+    seen = [json.loads(out) for out, _ in answers]
+    assert [problem for _, problems in seen for problem in problems] == []
+    assert sorted(left for admitted, _ in seen for left in admitted) == list(range(30))
+
+
+def test_opposite_orders_never_wait_in_a_circle(url: str, server: PostgresServer) -> None:
+    """Bills over the same keys in opposite orders, refunds and resets among them: the server sees no deadlock."""
+    PostgresStore(url).init()
+    limits = [Limit(f"l{number}", "1000000/day", by="id") for number in range(5)]
+    errors: list[BaseException] = []
+    start = threading.Barrier(8)
+
+    def work(number: int) -> None:
+        order = limits if number % 2 else limits[::-1]
+        try:
+            limiter = Limiter(*order, store=PostgresStore(url))
+            start.wait()
+            for turn in range(40):
+                decision = limiter.hit(id="same")
+                assert decision.allowed, decision.degraded
+                if turn % 5 == 0:
+                    assert limiter.refund(decision)
+                if turn % 13 == 0:
+                    limiter.reset(id="same")
+        except BaseException as error:
+            errors.append(error)
+
+    before = deadlocks(server)
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert deadlocks(server) == before
+
+
+def deadlocks(server: PostgresServer) -> int:
+    """How many the server has broken up."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        found = connection.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_a_role_of_any_isolation_is_told_the_same(level: str, url: str, schema: str, server: PostgresServer) -> None:
+    """Where the role's transactions are serializable by default, eight threads still share a budget without an error."""
+    PostgresStore(url).init()
+    role = f"r_{schema}"
+    with psycopg.connect(server.url, autocommit=True) as owner:
+        owner.execute(f"CREATE ROLE {role} LOGIN")
+        owner.execute(f"ALTER ROLE {role} SET default_transaction_isolation = '{level}'")
+        owner.execute(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    as_role = url.replace("//postgres@", f"//{role}@")
+    limits = (Limit("budget", "40 per 365 days", by="id"), Limit("held", "99 at once", by="id"))
+    remaining: list[int | None] = []
+    degraded: list[str] = []
+
+    def work() -> None:
+        limiter = Limiter(*limits, store=PostgresStore(as_role))
+        for _ in range(8):
+            decision = limiter.hit(id="x")
+            degraded.extend([decision.degraded] if decision.degraded else [])
+            remaining.extend([decision.outcomes["budget"].remaining] if decision.allowed else [])
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert degraded == []
+    assert sorted(remaining, key=str) == sorted(range(40), key=str)
+
+
+def test_a_key_is_held_by_nobody_who_looks(url: str, schema: str, server: PostgresServer) -> None:
+    """While somebody's transaction holds a key, a peek answers what is committed; a hit waits, no longer than the deadline."""
+    PostgresStore(url).init()
+    limit = Limit("l", "5/hour", by="id")
+    brief = PostgresStore(url.replace("deadline=10s", "deadline=200ms"))
+    with psycopg.connect(server.url) as connection:
+        assert Limiter(limit, store=PostgresStore(connection, schema=schema)).hit(id="x").remaining == 4
+        assert Limiter(limit, store=brief).peek(id="x", cost=0).remaining == 5
+        assert Limiter(limit, store=brief).hit(id="x").degraded
+        assert Limiter(limit, store=brief).hit(id="another").allowed
+        connection.commit()
+    assert (
+        Limiter(limit, store=PostgresStore(url)).peek(id="x", cost=0).remaining == 4
+    )  # the hit that gave up charged nothing
+
+
+def test_cleaning_leaves_alone_what_somebody_is_at(url: str, schema: str, server: PostgresServer) -> None:
+    """A recovered row that another transaction has locked holds up nobody's decision; it goes later."""
+    now = [1_800_000_000 * 10**9]
+    store = PostgresStore(url, clock=lambda: now[0])
+    limiter = Limiter(Limit("l", "1/s", by="id"), store=store)
+    limiter.hit(id="locked")
+    limiter.hit(id="free")
+    now[0] += 10**12
+
+    def recovered() -> int:
+        with psycopg.connect(server.url) as looking:
+            found = looking.execute(f"SELECT count(*) FROM {schema}.state WHERE expires <= %s", (now[0],)).fetchone()
+        assert found is not None
+        return int(found[0])
+
+    with psycopg.connect(server.url) as other:
+        other.execute(f"SELECT FROM {schema}.state WHERE encode(key, 'escape') LIKE '%%locked' FOR UPDATE")
+        for number in range(70):
+            assert limiter.hit(id=f"new {number}").allowed
+        assert recovered() == 1
+    for number in range(70):
+        assert limiter.hit(id=f"newer {number}").allowed
+    assert recovered() == 0
+
+
+def test_whoever_gives_up_waiting_is_not_charged_later(url: str, schema: str, server: PostgresServer) -> None:
+    """A decision whose caller was told that the store is away, because a key was held, is not made after all."""
+    PostgresStore(url).init()
+    charge = Charge("n", Limit("l", "5/hour", by="id"), "x", 1)
+    brief = PostgresStore(url.replace("deadline=10s", "deadline=150ms"))
+    with psycopg.connect(server.url) as connection:
+        PostgresStore(connection, schema=schema).advance([charge])
+        for _ in range(2):
+            assert Limiter(charge.limit, store=brief, namespace="n").hit(id="x").degraded
+        with psycopg.connect(server.url, autocommit=True) as looking:
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory'"
+            for _ in range(200):
+                found = looking.execute(waiting).fetchone()
+                if found == (0,):
+                    break
+            assert found == (0,)
+        connection.commit()
+    assert PostgresStore(url).advance([charge]).outcomes[0].remaining == 3
