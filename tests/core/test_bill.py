@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headway.core.bill import settle
+from headway.core.concurrency import Concurrency
 from headway.core.fixed_window import FixedWindow, Window
 from headway.core.gcra import Gcra
+from headway.core.lease import Lease
 from headway.core.limit import Limit
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.quota import MINUTE, SECOND, Quota
@@ -22,6 +24,21 @@ def test_when_all_admit_every_state_is_written() -> None:
     assert settled.allowed
     assert settled.writes == ((0, 4 * SECOND), (1, 60 * SECOND))
     assert [outcome.remaining for outcome in settled.outcomes] == [3, 0, 2]
+
+
+def test_each_charge_has_its_own_lease() -> None:
+    """The one beside it in the bill, or none."""
+    slots = Concurrency(5, 10)
+    settled = settle([slots, slots, slots], [None] * 3, [1, 2, 3], 0, leases=[Lease(7, 1), None, Lease(9, 1)])
+    assert [state for _, state in settled.writes] == [(10, 7, 1), (10, 0, 2), (10, 9, 3)]
+
+
+def test_whether_a_bill_passes_is_true_or_false() -> None:
+    """Nothing else: it goes into answers and documents as it is; a shadow limit has no say."""
+    assert settle([ONE], [None], [1], 0).allowed is True
+    assert settle([ONE, FIVE], [None, None], [2, 1], 0).allowed is False
+    assert settle([ONE, FIVE], [None, None], [2, 1], 0, shadows=[False, True]).allowed is False
+    assert settle([ONE, FIVE], [None, None], [2, 1], 0, shadows=[True, False]).allowed is True
 
 
 def test_when_one_refuses_nothing_is_written_and_the_others_are_shown_as_they_stand() -> None:
