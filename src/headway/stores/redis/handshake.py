@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from collections.abc import Sequence
 from typing import Final
@@ -56,6 +57,8 @@ def reason_of(error: OSError, deadline: float) -> str:
     """Why there was no answer, in the words of the system."""
     if isinstance(error, TimeoutError):
         return f"no answer within {deadline:g} s"
+    if isinstance(error, ssl.SSLError | socket.gaierror):  # their numbers are not the system's
+        return error.strerror or str(error)
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or type(error).__name__
 
 
