@@ -48,7 +48,7 @@ _EXAMPLES: Final = {
 }
 _SOURCES: Final = {
     "method": ("request",),
-    "path": ("request",),
+    "path": ("request", "domain"),
     "host": ("request", "vhost", "domain"),
     "duration": ("milliseconds", "receiving", "working", "sending"),
     "address": ("address", "client"),
@@ -109,13 +109,20 @@ def line_pattern(form: str, fields: frozenset[str]) -> tuple[re.Pattern[str], di
 
 
 @lru_cache(maxsize=8192)  # a log's lines share their requests
-def split_request(request: str) -> tuple[str | None, str | None, str | None]:
-    """Method, path without query, and host of ``GET http://site.example:80/a?b HTTP/1.1``; None where there is none."""
+def split_request(request: str, absolute: bool = True) -> tuple[str | None, str | None, str | None]:
+    """Method, path without query, and host of ``GET http://site.example:80/a?b HTTP/1.1``; None where there is none.
+
+    Args:
+        request: a request line as logged.
+        absolute: whether a target with scheme and host is taken apart; if not it is all path, which is what it is to a
+            server that is no proxy.
+    """
     method, _, rest = request.partition(" ")
     target, _, protocol = rest.rpartition(" ")
     if not protocol.startswith("HTTP/"):
         target = rest
-    path, host = split_target(target.strip(" "))
+    target = target.strip(" ")
+    path, host = split_target(target) if absolute else (target.partition("?")[0] or None, None)
     return (method, path, host) if path else (None, None, None)
 
 
@@ -179,7 +186,8 @@ def _method(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:
 
 
 def _path(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:
-    return [split_request(value)[1] for value in parts[at["request"]]]
+    absolute = "domain" in at
+    return [split_request(value, absolute)[1] for value in parts[at["request"]]]
 
 
 def _host(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:

@@ -116,11 +116,11 @@ def _read(
             whole = whole or source.size
             before = 0
             for block in read_source(source, fields, form, columns):
-                yield block
                 now = source.done() if source.size else 0
                 finished[0] += now - before
                 before = now
                 progress(finished[0], whole)
+                yield block
 
     finished = [0]
     if order == "given" or len(names) == 1:

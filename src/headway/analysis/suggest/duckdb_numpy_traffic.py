@@ -1,0 +1,461 @@
+"""``Traffic``: a log's requests in a DuckDB file of their own, and what is asked of them.
+
+DuckDB sorts and groups what does not fit its memory on the disk, so memory depends neither on the lines nor on the clients
+of a log. Everything that is asked reads no clock and has one answer.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import numpy
+
+from headway.analysis.logs.block import Block
+from headway.analysis.suggest.agents import AgentKind, Agents
+from headway.analysis.suggest.facts import FACTS, Facts
+from headway.analysis.suggest.percentiles import Histogram
+from headway.analysis.suggest.probes import is_probe
+from headway.analysis.suggest.routes import Routes
+from headway.core.quota import SECOND
+from headway.policy.address import group, read_address
+
+__all__ = ["KEYS", "NEEDED", "Traffic"]
+
+NEEDED: Final = ("address", "user", "api_key", "agent", "method", "path", "status")
+"""The fields that are read of a log."""
+
+KEYS: Final = ("address", "network", "user", "api_key")
+"""What a client can be: ``network`` is the address, or for IPv6 its /64."""
+
+_BATCH: Final = 50_000
+_FETCH: Final = 20_000
+_TEXTS: Final = ("address", "network", "user_name", "api_key")
+_COLUMN: Final = {"user": "user_name", "network": "coalesce(network, address)"}
+_TEN_MINUTES: Final = 600 * SECOND
+
+
+class Traffic:
+    """The requests of a log; ``add`` them, then ``settle``, then ask.
+
+    Args:
+        folder: where the file goes; it holds a few dozen bytes for each request.
+        wanted: whether a request, by method and path, is to be limited; the others only say who their client is.
+        memory: the most that DuckDB takes, in MB.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        wanted: Callable[[str | None, str | None], bool] | None = None,
+        *,
+        memory: int = 400,
+    ) -> None:
+        self.by: tuple[str, ...] = ()
+        self.routes = Routes()
+        self.agents = Agents()
+        self.rows = 0
+        self._wanted = wanted
+        self._waiting: list[Block] = []
+        self._held = 0
+        self._database = duckdb.connect(
+            str(folder / "traffic.duckdb"),
+            config={"memory_limit": f"{memory}MB", "threads": 2, "temp_directory": str(folder)},
+        )
+        self._ask = self._database.execute
+        texts = ", ".join(f"{name} VARCHAR" for name in _TEXTS)
+        self._ask(
+            f"CREATE TABLE requests (moment BIGINT, {texts}, agent INTEGER, route INTEGER, status SMALLINT, "
+            "probe TINYINT, wanted TINYINT)"
+        )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def add(self, block: Block) -> None:
+        """Take the requests of a block that has the fields ``NEEDED``."""
+        self._waiting.append(block)
+        self._held += len(block)
+        if self._held >= _BATCH:
+            self._write()
+
+    def _write(self) -> None:
+        columns: dict[str, list[Any]] = {name: [] for name in ("time", *NEEDED)}
+        for block in self._waiting:
+            for name, values in columns.items():
+                values.extend(block.columns[name])
+        self._waiting, self._held = [], 0
+        if not columns["time"]:
+            return
+        agent, route, wanted = self.agents.number, self.routes.number, self._wanted
+        asked = list(zip(columns["method"], columns["path"], strict=True))
+        status = [value if value is not None and value < 1000 else 0 for value in columns["status"]]
+        table = {
+            "moment": numpy.array(columns["time"], dtype=numpy.int64),
+            "address": _texts(columns["address"]),
+            "network": _texts(list(map(_network, columns["address"]))),
+            "user_name": _texts(columns["user"]),
+            "api_key": _texts(columns["api_key"]),
+            "agent": numpy.array(list(map(agent, columns["agent"])), dtype=numpy.int32),
+            "route": numpy.array([route(*request) for request in asked], dtype=numpy.int32),
+            "status": numpy.array(status, dtype=numpy.int16),
+            "probe": numpy.array(
+                [_probes(path, answer) for (_, path), answer in zip(asked, status, strict=True)], dtype=numpy.int8
+            ),
+            "wanted": numpy.array(
+                [True] * len(asked) if wanted is None else [wanted(*request) for request in asked], dtype=numpy.int8
+            ),
+        }
+        self._database.register("batch", table)
+        nullable = ", ".join(f"nullif({name}, '')" for name in _TEXTS)
+        self._ask(f"INSERT INTO requests SELECT moment, {nullable}, agent, route, status, probe, wanted FROM batch")
+        self._database.unregister("batch")
+        self.rows += len(asked)
+
+    def settle(self, by: Sequence[str]) -> None:
+        """Number the clients, the one with the most wanted requests first, and put each one's requests together.
+
+        Args:
+            by: the key of a client, of ``KEYS``: the first that a request has.
+        """
+        self.by = tuple(by)
+        self._fold_routes()
+        self._ask(
+            "CREATE TABLE clients AS SELECT row_number() OVER (ORDER BY wanted DESC, requests DESC, name) AS id, * FROM "
+            f"(SELECT {self._client()} AS name, count(*) AS requests, sum(wanted)::BIGINT AS wanted FROM requests "
+            "GROUP BY ALL)"
+        )
+        self._ask(
+            "CREATE TABLE hits AS SELECT c.id AS client, r.moment, r.agent, r.route, r.status, r.probe, r.wanted, "
+            f"r.user_name, r.api_key, r.address, r.network, r.rowid AS place FROM requests r "
+            f"JOIN clients c ON c.name = {self._client('r.')} ORDER BY c.id, r.moment, r.rowid"
+        )
+        self._ask("DROP TABLE requests")
+
+    def _fold_routes(self) -> None:
+        found = self._ask(
+            "SELECT route, count(*) FROM requests WHERE route > 1 GROUP BY route ORDER BY route"
+        ).fetchall()
+        instead = self.routes.folded(found)
+        if instead:
+            pairs = {
+                "old": numpy.array(list(instead), dtype=numpy.int32),
+                "new": numpy.array(list(instead.values()), dtype=numpy.int32),
+            }
+            self._database.register("pairs", pairs)
+            self._ask("UPDATE requests SET route = pairs.new FROM pairs WHERE route = pairs.old")
+            self._database.unregister("pairs")
+
+    def _client(self, table: str = "") -> str:
+        """The key of a client in SQL; where it is the first of several, it says which."""
+        if len(self.by) == 1:
+            return f"coalesce({_key(self.by[0], table)}, '-')"
+        parts = ", ".join(f"'{name}=' || {_key(name, table)}" for name in self.by)
+        return f"coalesce({parts}, '-')"
+
+    # What is asked ------------------------------------------------------------------------------------------------------
+
+    def one(self, query: str, *arguments: object) -> Any:
+        """The one value of a query."""
+        row = self._ask(query, list(arguments)).fetchone()
+        return row[0] if row else None
+
+    def span(self) -> tuple[int, int] | None:
+        """The times of the first and the last request, in ns since 1970; None of no request."""
+        first, last = self._ask("SELECT min(moment), max(moment) FROM hits").fetchone() or (None, None)
+        return None if first is None else (first, last)
+
+    def counts(self) -> tuple[int, int]:
+        """How many requests are to be limited, and of how many clients."""
+        return self.one("SELECT count(*) FROM hits WHERE wanted = 1"), self.one(
+            "SELECT count(*) FROM clients WHERE wanted > 0"
+        )
+
+    def given(self) -> dict[str, int]:
+        """How many requests have each of ``KEYS``; ``network`` only counts those of IPv6. Ask before ``settle``."""
+        self._write()
+        shown = ", ".join(f"count({_COLUMN.get(key, key) if key != 'network' else 'network'})" for key in KEYS)
+        row = self._ask(f"SELECT {shown} FROM requests").fetchone() or (0,) * len(KEYS)
+        return dict(zip(KEYS, row, strict=True))
+
+    def refused_by_server(self) -> int:
+        """How many wanted requests the log says were answered with 429."""
+        count: int = self.one("SELECT count(*) FROM hits WHERE wanted = 1 AND status = 429")
+        return count
+
+    def whole_seconds(self) -> bool:
+        """Whether all times are whole seconds."""
+        return bool(self.one(f"SELECT bool_and(moment % {SECOND} = 0) FROM hits"))
+
+    def histogram(self, key: str | None, window: int) -> Histogram:
+        """How many non-empty clock-aligned windows have how many requests.
+
+        Args:
+            key: of ``KEYS``, or "client"; None counts everybody together.
+            window: in ns.
+        """
+        column = "client" if key == "client" else None if key is None else _key(key)
+        keyed = f"{column} AS key, " if column else ""
+        there = f" AND {column} IS NOT NULL" if column else ""
+        return Histogram(
+            self._ask(
+                f"SELECT n, count(*) FROM (SELECT {keyed}moment // {window} AS part, count(*) AS n FROM hits "
+                f"WHERE wanted = 1{there} GROUP BY ALL) GROUP BY n ORDER BY n"
+            ).fetchall()
+        )
+
+    def different(self, key: str) -> int:
+        """How many different values a key has."""
+        count: int = self.one(
+            f"SELECT count(*) FROM (SELECT DISTINCT {_key(key)} AS k FROM hits WHERE wanted = 1) WHERE k IS NOT NULL"
+        )
+        return count
+
+    def top_routes(self, most: int) -> list[tuple[int, int, int]]:
+        """(route, requests, clients) of the routes with the most requests."""
+        return self._ask(
+            "SELECT route, count(*) AS n, count(DISTINCT client) FROM hits WHERE wanted = 1 GROUP BY route "
+            "ORDER BY n DESC, route LIMIT ?",
+            [most],
+        ).fetchall()
+
+    def route_histograms(self, routes: Sequence[int], window: int) -> dict[int, Histogram]:
+        """For each of some routes, how many windows of a client have how many requests."""
+        found: dict[int, list[tuple[int, int]]] = {route: [] for route in routes}
+        for route, n, count in self._ask(
+            f"SELECT route, n, count(*) FROM (SELECT route, client, moment // {window} AS part, count(*) AS n FROM hits "
+            "WHERE wanted = 1 AND list_contains(?, route) GROUP BY ALL) GROUP BY ALL ORDER BY route, n",
+            [list(routes)],
+        ).fetchall():
+            found[route].append((n, count))
+        return {route: Histogram(pairs) for route, pairs in found.items()}
+
+    def gather_facts(self) -> None:
+        """Find out what is known of each client, for ``facts``."""
+        kinds = [(number, agent.kind.value) for number, agent in enumerate(self.agents.known)]
+        self._database.register(
+            "agent_kinds",
+            {
+                "agent": numpy.array([number for number, _ in kinds], dtype=numpy.int32),
+                "kind": numpy.array([kind for _, kind in kinds], dtype=object),
+            },
+        )
+        by_kind = ", ".join(
+            f"coalesce(sum(n) FILTER (kind = '{kind.value}'), 0)::BIGINT AS {kind.value}" for kind in AgentKind
+        )
+        self._ask(
+            f"CREATE TABLE of_agents AS SELECT client, count(*) FILTER (agent > 0) AS agents, {by_kind}, "
+            "arg_max(agent, n * 100000 - agent) AS agent FROM (SELECT client, agent, count(*) AS n FROM hits GROUP BY ALL) "
+            "JOIN agent_kinds USING (agent) GROUP BY client"
+        )
+        self._database.unregister("agent_kinds")
+        self._ask(
+            f"CREATE TABLE of_minutes AS SELECT client, max(n) AS busiest_minute, count(*) AS minutes, "
+            "coalesce(stddev_pop(n) / avg(n), 0) AS unevenness FROM (SELECT client, moment // "
+            f"{60 * SECOND} AS part, count(*) AS n FROM hits GROUP BY ALL) GROUP BY client"
+        )
+        self._ask(
+            "CREATE TABLE of_people AS SELECT client, count(DISTINCT user_name) AS users, count(DISTINCT api_key) AS keys, "
+            "count(DISTINCT address) AS addresses FROM hits WHERE user_name IS NOT NULL OR api_key IS NOT NULL "
+            "GROUP BY client"
+        )
+        self._ask(
+            "CREATE TABLE at_once AS SELECT client, max(n) AS agents_at_once FROM (SELECT hits.client, moment // "
+            f"{_TEN_MINUTES} AS part, count(DISTINCT hits.agent) AS n FROM hits JOIN of_agents a ON a.client = hits.client "
+            "WHERE a.agents >= 3 AND hits.agent > 0 GROUP BY ALL) GROUP BY client"
+        )
+        self._ask(
+            "CREATE TABLE gaps AS SELECT client, max(n) AS same_gaps, sum(n)::BIGINT AS gaps, arg_max(gap, n) AS gap FROM "
+            "(SELECT client, gap, count(*) AS n FROM (SELECT hits.client, (moment - lag(moment) OVER (PARTITION BY hits.client "
+            "ORDER BY moment, place) + 50000000) // 100000000 AS gap FROM hits JOIN clients c ON c.id = hits.client "
+            "WHERE c.requests >= 20) WHERE gap IS NOT NULL GROUP BY ALL) GROUP BY client"
+        )
+        self._ask(
+            "CREATE TABLE of_requests AS SELECT client, count(*) FILTER (probe > 0) AS probes, "
+            "count(DISTINCT CASE WHEN probe > 0 THEN route END) AS probe_routes, count(*) FILTER (status >= 400) AS errors, "
+            "count(*) FILTER (status = 429) AS refused, min(moment) AS first, max(moment) AS last, "
+            "mode(CASE WHEN probe > 0 THEN route END) AS probe_route, mode(route) AS route, "
+            "count(DISTINCT route) AS routes FROM hits GROUP BY client"
+        )
+
+    def facts(self, clients: Sequence[int] | None = None) -> Iterator[Facts]:
+        """What is known of each client, or of some, in the order of their numbers."""
+        only = "" if clients is None else "WHERE list_contains(?, c.id) "
+        shown = ", ".join({"id": "c.id", "client": "c.name"}.get(name, f"coalesce({name}, 0)") for name in FACTS)
+        cursor = self._database.cursor()
+        found = cursor.execute(
+            f"SELECT {shown} FROM clients c JOIN of_requests r ON r.client = c.id JOIN of_agents a ON a.client = c.id "
+            "JOIN of_minutes m ON m.client = c.id LEFT JOIN of_people p ON p.client = c.id LEFT JOIN at_once o "
+            f"ON o.client = c.id LEFT JOIN gaps g ON g.client = c.id {only}ORDER BY c.id",
+            [] if clients is None else [list(clients)],
+        )
+        while rows := found.fetchmany(_FETCH):
+            yield from map(Facts._make, rows)
+
+    def busiest_minute(self, share: float) -> int:
+        """The busiest minute of the client at this share of all, by nearest rank; 0 of no client."""
+        found: int = self.one("SELECT coalesce(quantile_disc(busiest_minute, ?), 0) FROM of_minutes", share)
+        return found
+
+    def agent_shares(self) -> dict[str, int]:
+        """How many requests come from each kind of agent."""
+        shown = ", ".join(f"coalesce(sum({kind.value}), 0)::BIGINT" for kind in AgentKind)
+        row = self._ask(f"SELECT {shown} FROM of_agents").fetchone() or ()
+        return dict(zip([kind.value for kind in AgentKind], row, strict=True))
+
+    def put_kinds(self, kinds: Iterator[tuple[int, int]]) -> None:
+        """Remember a number for each client: (client, kind)."""
+        self._ask("CREATE OR REPLACE TABLE kinds (client BIGINT, kind TINYINT)")
+        batch: list[tuple[int, int]] = []
+
+        def write() -> None:
+            pairs = numpy.array(batch, dtype=numpy.int64).reshape(-1, 2)
+            self._database.register("pairs", {"client": pairs[:, 0].copy(), "kind": pairs[:, 1].copy()})
+            self._ask("INSERT INTO kinds SELECT client, kind FROM pairs")
+            self._database.unregister("pairs")
+            batch.clear()
+
+        for pair in kinds:
+            batch.append(pair)
+            if len(batch) >= _BATCH:
+                write()
+        if batch:
+            write()
+
+    def kinds(self) -> dict[int, tuple[int, int, int]]:
+        """(clients, requests, wanted requests) of each kind."""
+        rows = self._ask(
+            "SELECT kind, count(*), sum(requests)::BIGINT, sum(wanted)::BIGINT FROM kinds JOIN clients ON id = kinds.client "
+            "GROUP BY kind ORDER BY kind"
+        ).fetchall()
+        return {kind: (clients, requests, wanted) for kind, clients, requests, wanted in rows}
+
+    def most_requests(self, kind: int, most: int) -> list[int]:
+        """The clients of a kind with the most requests."""
+        return [
+            client
+            for (client,) in self._ask(
+                "SELECT client FROM kinds JOIN clients ON id = kinds.client WHERE kind = ? ORDER BY requests DESC, id LIMIT ?",
+                [kind, most],
+            ).fetchall()
+        ]
+
+    def arrivals(self, where: str = "", *, above: int = 0) -> Iterator[tuple[int, Sequence[int]]]:
+        """Each client's wanted requests: its number, and their times in ns, rising; the client with the most first.
+
+        Args:
+            where: a condition in SQL on ``kind`` and ``client``.
+            above: only clients with more requests than this.
+        """
+        condition = f" AND ({where})" if where else ""
+        cursor = self._database.cursor()
+        found = cursor.execute(
+            "SELECT hits.client, moment FROM hits JOIN clients c ON c.id = hits.client JOIN kinds ON kinds.client = hits.client "
+            f"WHERE hits.wanted = 1 AND c.wanted > {above}{condition} ORDER BY hits.client, moment"
+        )
+        current, times = 0, array("q")
+        while rows := found.fetchmany(_FETCH):
+            for client, of_client in groupby(rows, itemgetter(0)):
+                if client != current:
+                    if current:
+                        yield current, times
+                    current, times = client, array("q")
+                times.extend([moment for _, moment in of_client])
+        if current:
+            yield current, times
+
+    def in_time(self) -> Iterator[tuple[int, int]]:
+        """All wanted requests as (time, client), in the order of time; those of one instant in the log's order."""
+        cursor = self._database.cursor()
+        found = cursor.execute("SELECT moment, client FROM hits WHERE wanted = 1 ORDER BY moment, place")
+        while rows := found.fetchmany(_FETCH):
+            yield from rows
+
+    def cap_for_total(self, count: int, window: int) -> int:
+        """The largest cap on each client's requests a clock-aligned window that keeps the total at ``count``; 0 for none."""
+        self._ask(
+            f"CREATE OR REPLACE TEMP TABLE over AS SELECT part, client, count(*) AS n FROM (SELECT client, moment // {window} "
+            f"AS part FROM hits WHERE wanted = 1) WHERE part IN (SELECT moment // {window} AS p FROM hits WHERE wanted = 1 "
+            f"GROUP BY p HAVING count(*) > {count}) GROUP BY ALL"
+        )
+        most = self.one("SELECT max(n) FROM over")
+        if most is None:  # more come only in windows that are not aligned
+            return count
+        low, high = 0, int(most)
+        while high - low > 1:
+            middle = (low + high) // 2
+            total = self.one("SELECT max(s) FROM (SELECT sum(least(n, ?)) AS s FROM over GROUP BY part)", middle)
+            if total <= count:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def peak(self, where: str, window: int) -> int:
+        """The most wanted requests of one client in a clock-aligned window of this many ns; 0 of none.
+
+        Args:
+            where: see ``arrivals``.
+            window: in ns.
+        """
+        found = self.one(
+            f"SELECT max(n) FROM (SELECT hits.client, moment // {window} AS part, count(*) AS n FROM hits JOIN clients c ON "
+            f"c.id = hits.client JOIN kinds ON kinds.client = hits.client WHERE hits.wanted = 1 AND ({where}) GROUP BY ALL)"
+        )
+        return int(found or 0)
+
+    def busiest_client(self) -> tuple[str, int, int]:
+        """The client with the most wanted requests, how many these are, and how many different agents it has."""
+        found = self._ask(
+            "SELECT c.name, c.wanted, a.agents FROM clients c JOIN of_agents a ON a.client = c.id WHERE c.id = 1"
+        ).fetchone()
+        return found or ("-", 0, 0)
+
+    def most_within(self, window: int, *, together: bool = False) -> int:
+        """The most requests of one client, or of all together, in any half-open window of this many ns."""
+        each = "" if together else "PARTITION BY client "
+        found = self.one(
+            f"SELECT max(n) FROM (SELECT count(*) OVER ({each}ORDER BY moment RANGE BETWEEN {window - 1} PRECEDING AND "
+            "CURRENT ROW) AS n FROM hits WHERE wanted = 1)"
+        )
+        return int(found or 0)
+
+    def those(self, clients: Sequence[int], where: str) -> frozenset[int]:
+        """Those of some clients for which a condition on ``kind`` and ``client`` holds; see ``arrivals``."""
+        rows = self._ask(
+            f"SELECT c.id FROM kinds JOIN clients c ON c.id = kinds.client WHERE list_contains(?, c.id) AND ({where})",
+            [list(clients)],
+        ).fetchall()
+        return frozenset(client for (client,) in rows)
+
+
+def _key(key: str, table: str = "") -> str:
+    if key == "network":
+        return f"coalesce({table}network, {table}address)"
+    return table + {"user": "user_name"}.get(key, key)
+
+
+def _texts(values: list[str | None]) -> Any:
+    return numpy.array([value or "" for value in values], dtype=object)
+
+
+def _probes(path: str | None, status: int) -> int:
+    if path is None:
+        return int(status == 400)  # no request at all, such as a TLS greeting on a plain port
+    return int((status >= 400 or status == 0) and is_probe(path))
+
+
+@lru_cache(maxsize=65_536)
+def _network(address: str | None) -> str | None:
+    """The /64 of an IPv6 address; None of any other, which is its own."""
+    if not address or ":" not in address:
+        return None
+    read = read_address(address)
+    return None if read is None else group(read, 64)

@@ -1,0 +1,52 @@
+"""Paces that people write: round numbers a second, a minute, an hour or a day, between two rates."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+from headway.core.quota import DAY, HOUR, MINUTE, SECOND
+
+__all__ = ["Pace", "paces_between", "rounded_up"]
+
+Pace = tuple[int, int]
+"""(count, period in ns)."""
+
+_STEPS: Final = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
+_PER_SECOND_FROM: Final = 20
+"""So many a second and more are written by the second."""
+
+
+def rounded_up(number: Fraction | int) -> int:
+    """The next round whole number: 1 to 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 120 and so on."""
+    whole = max(1, ceil(number))
+    if whole <= 10:
+        return whole
+    scale = 10 ** (len(str(whole)) - 2)
+    found: int = next(step * scale for step in (*_STEPS, 100) if step * scale >= whole)
+    return found
+
+
+def paces_between(low: Fraction, high: Fraction, most: int = 12) -> list[Pace]:
+    """Up to ``most`` paces from one rate to another, both in requests a ns; each is at least ``low``, evenly spread.
+
+    Args:
+        low: above 0.
+        high: at least ``low``.
+        most: at least 2.
+    """
+    ratio = float(high / low) ** (1 / (most - 1))
+    found: dict[Fraction, Pace] = {}
+    for step in range(most):
+        rate = low * Fraction(ratio**step) if step else low
+        count, period = _written(rate)
+        found.setdefault(Fraction(count, period), (count, period))
+    return [found[rate] for rate in sorted(found)]
+
+
+def _written(rate: Fraction) -> Pace:
+    for period, least in ((SECOND, _PER_SECOND_FROM), (MINUTE, 1), (HOUR, 1)):
+        if rate * period >= least:
+            return rounded_up(rate * period), period
+    return rounded_up(rate * DAY), DAY

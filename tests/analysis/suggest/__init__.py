@@ -1,0 +1,1 @@
+"""Suggestions from logs of known truth."""
