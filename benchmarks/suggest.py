@@ -48,7 +48,7 @@ def write_log(path: Path, lines: int, seed: int = 7) -> None:
                     404,
                 )
             elif which < 0.16:
-                address, target = "192.0.2.99", "/items/%d"
+                address, agent, target = "192.0.2.99", agents[0], "/items/%d"
             target = target % chance.randrange(10_000) if "%d" in target else target
             batch.append(
                 f'{address} - - [{stamp}] "GET {target} HTTP/1.1" {status} 5120 "https://site.example/" "{agent}"\n'

@@ -79,7 +79,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="append",
         metavar="GOAL",
         help="what limits are for: no-honest-client-refused, total=N/s, stop-top=P%%; may be given several times "
-        f"(default: all three: {', '.join(map(str, DEFAULT_GOALS))}; the total is what 99 %% of the seconds stay below)",
+        f"(default: all three: {', '.join(map(str, DEFAULT_GOALS)).replace('%', '%%')}; the total is what 99 %% of the seconds stay below)",
     )
     parser.add_argument(
         "--honest",
