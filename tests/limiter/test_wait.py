@@ -22,7 +22,7 @@ from headway.stores.sqlite import SqliteStore
 from headway.stores.threaded import ThreadedStore
 from headway.testing.clock import ManualClock
 
-from .timers import Stepped, Woken
+from .timers import Late, Stepped, Woken
 
 PACE = Limit("pace", "1 per 10 s", by="id")
 
@@ -135,6 +135,101 @@ def test_a_thousand_waiters_do_not_all_wake(clock: ManualClock) -> None:
         assert timer.pauses == [10 * SECOND] * 999
 
     asyncio.run(run())
+
+
+FAST = Limit("pace", "200/s burst 1", by="id")
+LATE = 4_000_000
+"""ns by which each timer rings too late: nearly a slot of ``FAST``."""
+
+
+@pytest.mark.parametrize("store", [MemoryStore, SqliteStore], ids=["memory", "sqlite"])
+def test_timers_that_ring_late_do_not_make_a_line_slower(store: Any, clock: ManualClock, tmp_path: Path) -> None:
+    """200 tasks at 200/s with timers 4 ms late: 1 s and those 4 ms, in order, each decided at its exact slot."""
+    timer = Late(clock, LATE)
+    inner = store(clock=clock) if store is MemoryStore else ThreadedStore(store(tmp_path / "l.db", clock=clock))
+    limiter = AsyncLimiter(FAST, store=inner, timer=timer)
+    passed: list[tuple[int, int]] = []
+
+    async def caller(number: int) -> None:
+        decision = await limiter.wait(id="k")
+        assert decision.allowed
+        passed.append((number, decision.verdict.now))
+
+    async def main() -> None:
+        await limiter.hit(id="k")
+        await asyncio.gather(*(caller(number) for number in range(200)))
+        await inner.close() if store is SqliteStore else None
+
+    start = clock.now
+    asyncio.run(main())
+    assert passed == [(number, start + (number + 1) * 5_000_000) for number in range(200)]
+    assert clock.now <= start + SECOND + LATE
+
+
+def test_late_threads_do_not_make_a_line_slower(clock: ManualClock) -> None:
+    """The same for fifty threads: the fiftieth slot, and one timer's lateness."""
+    timer, start = Late(clock, LATE), clock.now
+    limiter = Limiter(FAST, store=MemoryStore(clock=clock), timer=timer)
+    limiter.hit(id="k")
+    threads = [threading.Thread(target=limiter.wait, kwargs={"id": "k"}) for _ in range(50)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert not any(thread.is_alive() for thread in threads)
+    assert start + 50 * 5_000_000 <= clock.now <= start + 50 * 5_000_000 + LATE
+
+
+def test_a_line_that_was_held_up_for_long_is_not_let_through_at_once(clock: ManualClock) -> None:
+    """After a stall of a minute no more pass at that moment than in the last 50 ms; the others wait for their slots."""
+    timer = Stepped(clock)
+    limiter = AsyncLimiter(FAST, store=MemoryStore(clock=clock), timer=timer)
+    passed: list[int] = []
+
+    async def caller() -> None:
+        assert (await limiter.wait(id="k")).allowed
+        passed.append(clock.now)
+
+    async def main() -> None:
+        await limiter.hit(id="k")
+        tasks = [asyncio.create_task(caller()) for _ in range(100)]
+        await settled()
+        clock.advance(60)
+        await settled(1_000)
+        assert len(passed) == 1 + 50 // 5
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_who_does_not_stand_in_line_is_decided_now(clock: ManualClock) -> None:
+    """A hit never counts from earlier; and what it took meanwhile is not given to one that was late."""
+    store = MemoryStore(clock=clock)
+    limiter = Limiter(FAST, store=store)
+    limiter.hit(id="k")
+    came = clock.now
+    clock.advance(ns=9_000_000)
+    assert limiter.hit(id="k").verdict.now == clock.now
+    clock.advance(ns=4_000_000)
+    bill = limiter.plan.charges(["k"], (1,))
+    late = store.advance_late(bill, came)
+    assert not late.allowed
+    assert late.now == clock.now
+    assert late.outcomes[0].retry_after == 1_000_000  # type: ignore[union-attr]  # refused
+
+
+def test_a_late_turn_of_other_rules_is_decided_now(clock: ManualClock) -> None:
+    """A window's count belongs to the window in which it is made."""
+    store = MemoryStore(clock=clock)
+    limiter = Limiter(FAST, Limit("w", "1 per 1s", algorithm="fixed-window"), store=store)
+    limiter.hit(id="k")
+    came = clock.now
+    clock.advance(ns=1_001_000_000)
+    answer = store.advance_late(limiter.plan.charges(["k", ()], (1, 1)), came)
+    assert answer.allowed
+    assert answer.now == clock.now
 
 
 def test_callers_with_keys_of_their_own_wait_in_line_for_a_limit_that_they_share(clock: ManualClock) -> None:

@@ -71,3 +71,27 @@ class Woken(Stepped):
         self.turns += 1
         await event.wait()
         self.wakes += 1
+
+
+class Late(Woken):
+    """As ``Woken``, but each wait for time ends so many ns too late, as on a busy machine.
+
+    Args:
+        clock: is moved by waiting.
+        late: ns.
+    """
+
+    def __init__(self, clock: ManualClock, late: int) -> None:
+        super().__init__(clock)
+        self.late = late
+
+    def pause(self, event: threading.Event, ns: int) -> None:
+        self.pauses.append(ns)
+        self.clock.advance(ns=ns + self.late)
+
+    def turn(self, event: threading.Event, ns: int) -> None:
+        self.turns += 1
+        event.wait(10)
+
+    async def pause_async(self, event: asyncio.Event, ns: int) -> None:
+        await super().pause_async(event, ns + self.late)

@@ -275,7 +275,9 @@ class AsyncLimiter(BaseLimiter):
 
     async def _perform(self, effect: Effect) -> Any:
         match effect:
-            case Advance(charges, commit, local):
+            case Advance(charges, commit, local, since):
+                if since is not None and not local and self._advance_late is not None:
+                    return await self._advance_late(charges, since)
                 store = self._async_stand_in if local else self.store
                 return await store.advance(charges, commit=commit)
             case Apply(changes):

@@ -26,7 +26,7 @@ from headway.limiter.queue import Lines, Ticket
 from headway.limiter.timer import REAL_TIME, Timer
 from headway.limiter.ways import Way, quick_way
 from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
-from headway.stores.base import AsyncStore, Store
+from headway.stores.base import AsyncStore, Store, late_way
 from headway.stores.immediate import ImmediateStore
 from headway.stores.lane import OneWay
 from headway.stores.memory import MemoryStore
@@ -112,6 +112,7 @@ class BaseLimiter:
         """Work on this store from now on."""
         self._memory = _memory(store)
         self._advance_states = getattr(store, "advance_states", None)  # an answer whose outcomes nobody has worked out
+        self._advance_late = late_way(store)  # for a caller that has stood in line
         self._ways: OrderedDict[tuple[int, ...], Way] = OrderedDict()
         self._prepare()
 

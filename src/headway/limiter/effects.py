@@ -22,11 +22,13 @@ class Advance(NamedTuple):
         charges: the bill.
         commit: False for a peek.
         local: ask the in-process stand-in instead of the store.
+        since: the store's clock when a caller began to stand in line; None for one that does not.
     """
 
     charges: tuple[Charge, ...]
     commit: bool
     local: bool = False
+    since: int | None = None
 
 
 class Apply(NamedTuple):

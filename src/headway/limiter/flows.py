@@ -39,6 +39,7 @@ def decide(
     lease: Lease | None = None,
     held: Lease | None = None,
     flexible: bool = False,
+    since: int | None = None,
 ) -> Flow[Decision]:
     """Ask the store; where it cannot answer, do what each limit's ``on_store_failure`` says.
 
@@ -51,10 +52,11 @@ def decide(
         lease: asks the store to remember the charges.
         held: the same for concurrency limits only.
         flexible: costs that are not fixed may be lowered to what fits.
+        since: the store's clock when the caller began to stand in line.
     """
     charges = plan.charges(keys, costs, lease=lease, held=held, flexible=flexible)
     try:
-        answer: Answer = yield Advance(charges, commit)
+        answer: Answer = yield Advance(charges, commit, since=since)
     except StoreError as error:
         return (yield from degraded(plan, charges, now, error, commit=commit))
     verdict = Verdict(plan.limits, answer.outcomes, answer.allowed, answer.now, None, answer.costs)
@@ -131,6 +133,7 @@ def wait(
     places = [(limit.name, key) for limit, key in zip(plan.limits, keys, strict=True)]
     at = _place(plan, places, lines)
     patience = _PATIENCE_NS
+    since: int | None = None
     try:
         while at is not None:
             if places[at] != ticket.line:
@@ -138,6 +141,8 @@ def wait(
                 told = None if ticket.first else (yield from _told(plan, keys, costs, at, ahead, now))
                 if told is not None and (told.never or _surely(told) > left()):
                     return told
+                if told is not None:
+                    since = since or told.verdict.now
                 patience = _PATIENCE_NS + (0 if told is None else told.retry_after_ns or 0)
             while not lines.is_first(ticket):
                 if not left():
@@ -146,7 +151,7 @@ def wait(
                 ticket.calm()  # who was first may not be any more; a wake that comes now finds it first
                 patience = _PATIENCE_NS
             ticket.calm()
-            decision = yield from decide(current(plan), keys, costs, now, held=held)
+            decision = yield from decide(current(plan), keys, costs, now, held=held, since=since)
             if decision.allowed:
                 delay = decision.verdict.delay
                 if delay > left():
@@ -158,6 +163,7 @@ def wait(
             needed, surely = decision.retry_after_ns, _surely(decision)
             if needed is None or decision.degraded or surely > left() or not left():
                 return decision
+            since = since or decision.verdict.now
             at = decision.verdict.bound
             if at is not None and places[at] == ticket.line:
                 yield Pause(ticket, min(left(), max(surely, min(needed, _LOOK_AGAIN_NS))))

@@ -202,11 +202,7 @@ class Limiter(BaseLimiter):
     def explain(
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> Explanation:
-        """For one request: each limit, its state in words, what it would answer, why, and when; nothing is written.
-
-        Raises:
-            What ``hit`` raises.
-        """
+        """For one request: each limit, its state in words, what it would answer, why, and when; nothing is written."""
         facts = named if attributes is None else merged(attributes, named)
         return self._drive(self._explaining(facts, cost))
 
@@ -379,7 +375,9 @@ class Limiter(BaseLimiter):
 
     def _perform(self, effect: Effect) -> Any:
         match effect:
-            case Advance(charges, commit, local):
+            case Advance(charges, commit, local, since):
+                if since is not None and not local and self._advance_late is not None:
+                    return self._advance_late(charges, since)
                 store = self._stand_in if local else self.store
                 return store.advance(charges, commit=commit)
             case Apply(changes):

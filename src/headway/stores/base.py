@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from headway.core.bill import Settlement, grant, settle
 from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.gcra import Gcra
 from headway.core.lease import Receipt
 from headway.core.limit import Limit
-from headway.core.outcome import Admitted, Outcome
+from headway.core.outcome import Admitted, Outcome, Refused
 from headway.core.rule import State
 
-__all__ = ["Answer", "AsyncStore", "Store", "settled_bill", "undoing"]
+__all__ = ["LATE_NS", "Answer", "AsyncStore", "Store", "late", "late_way", "settled_bill", "settled_late", "undoing"]
+
+LATE_NS: Final = 50_000_000
+"""How late a caller that stands in line may come to its turn and still have it: what a busy machine's timers need."""
 
 
 class Answer(NamedTuple):
@@ -141,6 +145,49 @@ def settled_bill(
         costs = grant(rules, states, costs, now, flexible=flexible, shadows=shadows)
     leases = [charge.lease for charge in charges]
     return settle(rules, states, costs, now, leases=leases, shadows=shadows), costs
+
+
+def settled_late(
+    charges: Sequence[Charge], states: Sequence[State | None], now: int, since: int
+) -> tuple[Settlement, tuple[int, ...], int]:
+    """``settled_bill`` for a caller that has stood in line since then, and the moment for which it was decided.
+
+    That is the earliest at which the bill could have passed, at most ``LATE_NS`` ago: a turn is not lost by a timer that
+    rings late, so a line moves at the quota's pace. Where other rules than GCRA are asked it is now.
+
+    Args:
+        charges: the bill.
+        states: one per charge.
+        now: the store's clock.
+        since: the store's clock when the caller came.
+    """
+    at = now
+    if all(isinstance(charge.limit.rule, Gcra) for charge in charges):
+        at = max(min(since, now), now - LATE_NS)
+    while True:
+        settled, costs = settled_bill(charges, states, at)
+        if settled.allowed or at == now:
+            return settled, costs, at
+        lines = zip(charges, settled.outcomes, strict=True)
+        waits = [out.retry_after for charge, out in lines if isinstance(out, Refused) and not charge.limit.shadow]
+        at = min(now, at + max(waits)) if waits else now
+
+
+def late(store: Store, charges: Sequence[Charge], since: int) -> Answer:
+    """A store's answer to one that has stood in line since then; as to anybody else, where it has no ``late_way``."""
+    way = late_way(store)
+    answer: Answer = store.advance(charges) if way is None else way(charges, since)
+    return answer
+
+
+def late_way(store: object) -> Any:
+    """A store's ``advance_late``; None where it has none, or where a subclass says by ``advance`` alone how it decides."""
+    for kind in type(store).__mro__:
+        if "advance_late" in vars(kind):
+            return getattr(store, "advance_late")  # noqa: B009  # no protocol has it
+        if "advance" in vars(kind):
+            return None
+    return None
 
 
 def undoing(charges: Sequence[Charge], answer: Answer) -> tuple[Change, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.stores.base import Answer, Store
+from headway.stores.base import Answer, Store, late
 
 __all__ = ["ImmediateStore"]
 
@@ -25,6 +25,10 @@ class ImmediateStore:
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
         return self.store.advance(charges, commit=commit)
+
+    async def advance_late(self, charges: Sequence[Charge], since: int) -> Answer:
+        """``advance`` for a caller that has stood in line since then, where the store knows how; see ``late``."""
+        return late(self.store, charges, since)
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""

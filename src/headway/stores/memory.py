@@ -17,7 +17,7 @@ from headway.core.key import Key
 from headway.core.limit import Algorithm, Limit
 from headway.core.rule import State
 from headway.errors import ConfigError, StoreFull
-from headway.stores.base import Answer, settled_bill
+from headway.stores.base import Answer, settled_late
 from headway.stores.clock import AnchoredClock, Clock
 from headway.stores.lane import Lane
 from headway.stores.table import Table
@@ -68,14 +68,21 @@ class MemoryStore:
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
+        return self._advance(charges, commit, None)
+
+    def _advance(self, charges: Sequence[Charge], commit: bool, since: int | None) -> Answer:
         with self._lock:
             now = self.clock()
             tables = [self._table(charge.namespace, charge.limit) for charge in charges]
             states = [table.states.get(charge.key) for table, charge in zip(tables, charges, strict=True)]
-            settled, costs = settled_bill(charges, states, now)
+            settled, costs, at = settled_late(charges, states, now, now if since is None else since)
             if commit and settled.writes:
                 self._write([(tables[index], charges[index].key, new) for index, new in settled.writes], now)
-        return Answer(settled.allowed, now, settled.outcomes, costs)
+        return Answer(settled.allowed, at, settled.outcomes, costs)
+
+    def advance_late(self, charges: Sequence[Charge], since: int) -> Answer:
+        """``advance`` for a caller that has stood in line since then; see ``settled_late``."""
+        return self._advance(charges, True, since)
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""

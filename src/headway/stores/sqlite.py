@@ -24,7 +24,7 @@ from headway.core.key import key_prefix
 from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.errors import StoreUnavailable, StoreUnusable
-from headway.stores.base import Answer, settled_bill
+from headway.stores.base import Answer, settled_late
 from headway.stores.clock import Clock, wall_clock
 from headway.stores.sqlite_file import (
     APPLICATION_ID,
@@ -94,6 +94,13 @@ class SqliteStore:
         First in a transaction that only reads until there is something to write; when another writer was quicker, once
         more under the write lock.
         """
+        return self._advance(charges, commit, None)
+
+    def advance_late(self, charges: Sequence[Charge], since: int) -> Answer:
+        """``advance`` for a caller that has stood in line since then; see ``settled_late``."""
+        return self._advance(charges, True, since)
+
+    def _advance(self, charges: Sequence[Charge], commit: bool, since: int | None) -> Answer:
         keys = [charge.stored_key() for charge in charges]
 
         def decide(cursor: sqlite3.Cursor) -> Answer:
@@ -103,12 +110,12 @@ class SqliteStore:
                 None if text is None else charge.limit.rule.load(numbers_of(text))
                 for charge, text in zip(charges, texts, strict=True)
             ]
-            settled, costs = settled_bill(charges, states, now)
+            settled, costs, at = settled_late(charges, states, now, now if since is None else since)
             if commit and settled.writes:
                 for index, state in settled.writes:
                     self._put(cursor, charges[index].limit, keys[index], state)
                 self._clean_now_and_then(cursor, len(settled.writes), now)
-            return Answer(settled.allowed, now, settled.outcomes, costs)
+            return Answer(settled.allowed, at, settled.outcomes, costs)
 
         return self._transact(decide, "BEGIN")
 

@@ -13,7 +13,7 @@ from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.errors import StoreError
-from headway.stores.base import Answer, Store, undoing
+from headway.stores.base import Answer, Store, late, undoing
 
 __all__ = ["ThreadedStore"]
 
@@ -41,7 +41,14 @@ class ThreadedStore:
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
-        future = self._submit(lambda: self.store.advance(charges, commit=commit))
+        return await self._charge(charges, commit, lambda: self.store.advance(charges, commit=commit))
+
+    async def advance_late(self, charges: Sequence[Charge], since: int) -> Answer:
+        """``advance`` for a caller that has stood in line since then, where the store knows how; see ``late``."""
+        return await self._charge(charges, True, lambda: late(self.store, charges, since))
+
+    async def _charge(self, charges: Sequence[Charge], commit: bool, call: Callable[[], Answer]) -> Answer:
+        future = self._submit(call)
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
