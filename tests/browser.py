@@ -140,7 +140,8 @@ class Page:
 
     def load(self, url: str) -> None:
         """Go there and wait until all is loaded."""
-        self.send("Page.navigate", url=url)
+        answer = self.send("Page.navigate", url=url)
+        assert "errorText" not in answer, f"{url}: {answer['errorText']}"
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self._browser.hear()
 

@@ -1,0 +1,127 @@
+"""Progress bars, and Ctrl-C between two pieces of work."""
+
+from __future__ import annotations
+
+import io
+import signal
+import threading
+
+import pytest
+
+from headway.cli import progress
+from headway.cli.progress import Interrupts, Progress
+
+
+class Terminal(io.StringIO):
+    """A terminal that remembers."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def seconds(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that stands where the test puts it."""
+    now = [100.0]
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_a_bar_is_drawn_and_is_gone_afterwards(seconds: list[float]) -> None:
+    """The bar shows the part that is done, the count and what is left, and clears its line at the end."""
+    out = Terminal()
+    with Progress(out, "lines", whole=200) as bar:
+        seconds[0] += 3
+        bar.show(1_500, part=50)
+        assert out.getvalue().split("\r")[-1] == "███████░░░░░░░░░░░░░░░░░░░░░░░  25%  1,500 lines, 0:09 left\x1b[K"
+    assert out.getvalue().endswith("\r\x1b[K")
+
+
+def test_without_a_whole_there_is_a_count(seconds: list[float]) -> None:
+    """Where nobody knows how much there is, only the count is shown."""
+    out = Terminal()
+    with Progress(out, "lines") as bar:
+        bar.show(1_500)
+    assert "1,500 lines" in out.getvalue()
+    assert "%" not in out.getvalue()
+
+
+def test_it_is_drawn_ten_times_a_second(seconds: list[float]) -> None:
+    """Showing it more often costs nothing: it is drawn at most ten times a second."""
+    out = Terminal()
+    with Progress(out, "lines", 10) as bar:
+        for count in range(1000):
+            bar.show(count)
+        assert out.getvalue().count("\r") == 1
+        seconds[0] += 0.1
+        assert bar.due
+        bar.show(5)
+        assert out.getvalue().count("\r") == 2
+
+
+def test_it_fits_a_narrow_terminal(seconds: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bar is never wider than the terminal, or it would leave lines behind."""
+    monkeypatch.setenv("COLUMNS", "20")
+    out = Terminal()
+    with Progress(out, "lines", 10) as bar:
+        bar.show(5)
+    assert len(out.getvalue().split("\r")[1].removesuffix("\x1b[K")) < 20
+
+
+@pytest.mark.parametrize("dumb", [True, False])
+def test_nothing_where_there_is_no_terminal(dumb: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file, a pipe and a dumb terminal see nothing at all."""
+    monkeypatch.setenv("TERM", "dumb" if dumb else "xterm")
+    out = Terminal() if dumb else io.StringIO()
+    with Progress(out, "lines", 10) as bar:
+        bar.show(5)
+        assert not bar.due
+    assert out.getvalue() == ""
+
+
+def test_ctrl_c_waits_for_the_end_of_a_piece() -> None:
+    """A signal within a piece is heard after it; what the piece does is done as a whole."""
+    done = []
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
+        with interrupts.piece():
+            signal.raise_signal(signal.SIGINT)
+            done.append(1)
+        done.append(2)
+    assert done == [1]
+
+
+def test_ctrl_c_between_pieces_is_heard_at_once() -> None:
+    """Outside of a piece a signal acts as always, and the handler from before is back afterwards."""
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
+        with interrupts.piece():
+            pass
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_ends_a_piece() -> None:
+    """Somebody who presses twice does not want to wait for the end of a piece."""
+    done = []
+    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, interrupts.piece():
+        signal.raise_signal(signal.SIGINT)
+        done.append(1)
+        signal.raise_signal(signal.SIGINT)
+        done.append(2)
+    assert done == [1]
+
+
+def test_in_another_thread_it_does_nothing() -> None:
+    """Only the main thread may handle signals; elsewhere pieces are just run."""
+    done = []
+
+    def work() -> None:
+        with Interrupts() as interrupts, interrupts.piece():
+            done.append(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(10)
+    assert done == [1]
