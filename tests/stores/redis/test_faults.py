@@ -291,17 +291,29 @@ def test_a_replica_does_not_decide(own: Server) -> None:
         store.close()
 
 
-def test_a_loading_server_is_an_error(own: Server) -> None:
-    """LOADING: a server that reads its data first does not decide yet."""
+@KINDS
+def test_a_loading_server_is_an_error(kind: str, own: Server) -> None:
+    """LOADING: a server that reads its data first does not decide yet, and afterwards knows what was charged before."""
     client = redis_py.Redis(port=own.port)
-    client.eval("for i = 1, 20000 do redis.call('SET', 'fill' .. i, string.rep('x', 100)) end", 0)
-    store = opened(own.port, deadline=5)
+    client.config_set("rdbcompression", "no")
+    client.eval("for i = 1, 2000 do redis.call('SET', 'fill' .. i, string.rep('x', 10000)) end", 0)
+    store = opened(own.port, kind, deadline=5)
     ask(store)
     client.save()
-    threading.Thread(
-        target=lambda: _ignored(lambda: redis_py.Redis(port=own.port).execute_command("DEBUG", "RELOAD", "NOSAVE"))
-    ).start()
+    client.config_set("key-load-delay", "500")  # microseconds a key; every 2 MB it looks at its clients
+    loading = threading.Thread(target=lambda: _ignored(lambda: client.execute_command("DEBUG", "RELOAD", "NOSAVE")))
+    loading.start()
+    said = ""
+    until = time.monotonic() + 10
+    while "LOADING" not in said and time.monotonic() < until:
+        try:
+            ask(store, cost=0)
+        except StoreUnavailable as error:
+            said = str(error)
+    assert f"{own.port}: LOADING" in said
+    loading.join(30)
     eventually(lambda: ask(store))
+    assert left(own) == 998
     store.close()
 
 

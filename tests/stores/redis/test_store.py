@@ -7,7 +7,6 @@ import multiprocessing
 import os
 import pickle
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -46,10 +45,6 @@ DAY_MS = 86_400_000
 
 def client(server: Server, **options: Any) -> Any:
     return redis_py.Redis(port=server.port, **options)
-
-
-def commands(server: Server) -> int:
-    return int(client(server).info("stats")["total_commands_processed"])
 
 
 LONG = (
@@ -161,30 +156,6 @@ def test_a_key_costs_few_bytes_however_often_it_is_hit(server: Server, quota: st
     assert used
     assert max(used) <= (88 if most == 72 and "valkey" in server.command[0] else most)
     store.close()
-
-
-def test_one_round_trip_a_decision_for_any_number_of_limits(redis: Server) -> None:
-    """Eight limits of eight algorithms are one command; so are peek, refund, reserve, commit and reset."""
-    limiter = Limiter(*ALL[:7], ALL[8], store=redis.url)
-    limiter.hit(id="warm")
-    before = commands(redis)
-    steps: list[Callable[[], object]] = [
-        lambda: limiter.hit(id="k"),
-        lambda: limiter.peek(id="k"),
-        lambda: limiter.hit(id="k2", cost=1).headers(),
-        lambda: reservations.append(limiter.reserve(id="k3")),
-        lambda: reservations[0].commit(2),
-        lambda: limiter.reset(id="k3"),
-    ]
-    reservations: list[Any] = []
-    for number, step in enumerate(steps):
-        step()
-        inside = int(client(redis).info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
-        assert inside or number == 5
-    calls = client(redis).info("commandstats")
-    assert calls["cmdstat_evalsha"]["calls"] + calls["cmdstat_del"]["calls"] >= len(steps)
-    assert before
-    limiter.close()
 
 
 def test_scripts_that_are_lost_are_loaded_again_and_nothing_counts_twice(server: Server) -> None:
