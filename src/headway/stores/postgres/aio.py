@@ -145,7 +145,8 @@ class AsyncPostgresStore(BasePostgresStore):
             return
         changes = undoing(charges, done.result().answer)
         if changes:
-            task = asyncio.ensure_future(self.change(changes))
+            now, at = self._now(), self._at()
+            task = asyncio.ensure_future(self._run(lambda: flows.change(self.schema, changes, now, at, undo=True)))
             self._undoing.add(task)
             task.add_done_callback(self._undone)
 

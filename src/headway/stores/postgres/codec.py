@@ -62,18 +62,27 @@ def gcra_line(charge: Charge) -> str | None:
     return f"{charge.cost}:{parameters}" if kind == "gcra" else None
 
 
-def change_lines(changes: Sequence[Change], now: int) -> Lines:
-    """The arguments of ``change``; ``now`` as for ``bill``."""
+def change_lines(changes: Sequence[Change], now: int, *, undo: bool) -> Lines:
+    """The arguments of ``change``.
+
+    Args:
+        changes: in their order.
+        now: as for ``bill``.
+        undo: they take off charges that were made a moment ago and that nobody was told of: all of them, where giving back
+            several would be careful.
+    """
     keys = [change.charge.stored_key() for change in changes]
     kinds, numbers = [], []
     for change in changes:
         limit, lease, receipt = change.charge.limit, change.charge.lease, change.receipt
         kind, parameters = said(limit, now)
         late = -1 if lease is None else receipt.at + lease.ttl
-        strict = lease is not None and limit.algorithm.stored == "gcra"
+        mode = int(lease is not None and limit.algorithm.stored == "gcra")
+        if undo and receipt.token == 0:
+            mode = 2
         kinds.append(kind)
         numbers.append(
-            f"{change.give_back}:{change.take}:{int(change.renew)}:{late}:{int(strict)}:"
+            f"{change.give_back}:{change.take}:{int(change.renew)}:{late}:{mode}:"
             f"{receipt.cost}:{receipt.token}:{receipt.at}:{receipt.outcome.reset_after}:{parameters}"
         )
     return Lines(locks_of(keys), array_of(keys), _array(kinds), _array(numbers))

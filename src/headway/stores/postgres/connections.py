@@ -10,7 +10,7 @@ import select
 import threading
 import time
 import weakref
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg import generators
@@ -180,6 +180,9 @@ def _finish(idle: list[Connection], owner: int) -> None:
         idle.pop().drop()
 
 
+_LONGEST_S: Final = 86_400.0  # more is no number for poll
+
+
 def _until(gen: Any, end: float, socket: int | None = None) -> Any:
     """Drive one of psycopg's generators with ``poll``, but not beyond ``end``."""
     try:
@@ -192,7 +195,7 @@ def _until(gen: Any, end: float, socket: int | None = None) -> Any:
                 (select.POLLIN if state & Wait.R else 0) | (select.POLLOUT if state & Wait.W else 0),
             )
             left = end - time.monotonic()
-            events = poll.poll(max(0.0, left) * 1000) if left > 0 else []
+            events = poll.poll(min(left, _LONGEST_S) * 1000) if left > 0 else []
             if not events:
                 raise StoreUnavailable("PostgreSQL did not answer in time")
             flags = events[0][1]

@@ -86,7 +86,7 @@ def advance(
         _agree(allowed, settled.allowed)
         return Advanced(Answer(allowed, decided_at, settled.outcomes, (charge.cost,)), None)
     text = f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s, %s, %s, %s)"
-    bends = any([charge.flexible for charge in charges])
+    bends = any(charge.flexible for charge in charges)
     for _ in range(2):
         [(now, said, texts, reached)] = yield Trip(text, (*bill(charges, now), bends, commit, at, past))
         if said is not None:
@@ -97,11 +97,13 @@ def advance(
     raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
 
 
-def change(schema: str, changes: Sequence[Change], now: int, at: int | None) -> Flow[tuple[bool, ...]]:
-    """One call of ``change``; ``now`` and ``at`` as for ``advance``."""
+def change(
+    schema: str, changes: Sequence[Change], now: int, at: int | None, *, undo: bool = False
+) -> Flow[tuple[bool, ...]]:
+    """One call of ``change``; ``now`` and ``at`` as for ``advance``, ``undo`` as for ``change_lines``."""
     text = f"SELECT * FROM {schema}.change(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s)"
     for _ in range(2):
-        [(now, in_time)] = yield Trip(text, (*change_lines(changes, now), at))
+        [(now, in_time)] = yield Trip(text, (*change_lines(changes, now, undo=undo), at))
         if in_time is not None:
             return tuple(in_time)
     raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")

@@ -258,9 +258,10 @@ BEGIN
 END
 $$;
 
--- What is left of a GCRA state after a change: the translation of give_back and take of core.gcra.Gcra.
+-- What is left of a GCRA state after a change: the translation of give_back and take of core.gcra.Gcra, and (mode 2) of
+-- nothing there: a charge that nobody was told of is taken off.
 CREATE FUNCTION {schema}.apply_gcra(
-    p numeric[], s numeric[], now numeric, back numeric, more numeric, strict boolean,
+    p numeric[], s numeric[], now numeric, back numeric, more numeric, mode numeric,
     cost numeric, token numeric, at numeric, reset numeric,
     OUT in_time boolean, OUT changed boolean, OUT kept text, OUT expires numeric
 ) LANGUAGE plpgsql IMMUTABLE AS
@@ -275,7 +276,20 @@ BEGIN
     IF s IS NOT NULL THEN
         SELECT l.tat, l.debt, l.given, l.records INTO tat, debt, given, records FROM {schema}.ledger(s, scale, now) AS l;
     END IF;
-    IF s IS NOT NULL AND (back > 0 OR token <> 0) THEN
+    IF mode = 2 THEN
+        -- Off again, a moment later. What the key owed before it may have been paid by now: then it has idled without the
+        -- charge, and so much stays charged, whatever came in between.
+        IF s IS NULL THEN RETURN; END IF;
+        changed := true;
+        ended := (at + reset) * scale - scale + 1 - cost * step;
+        owed := greatest(0, tat - start);
+        ticks := least(owed, greatest(0, cost * step - greatest(0, start - ended)));
+        FOR i IN 1 .. coalesce(array_length(records, 1), 0) BY 4 LOOP
+            records[i + 2] := greatest(0, records[i + 2] - cost * step);
+        END LOOP;
+        tat := start + owed - ticks;
+        debt := least(debt, greatest(0, owed - ticks - depth));
+    ELSIF s IS NOT NULL AND (back > 0 OR token <> 0) THEN
         -- Gcra._charged: the TAT just after the charge
         most := (at + reset) * scale;
         least_end := most - scale + 1;
@@ -318,7 +332,7 @@ BEGIN
             debt := least(debt, greatest(0, owed - ticks - depth));
         END IF;
     END IF;
-    IF strict AND NOT changed THEN in_time := false; RETURN; END IF;
+    IF mode = 1 AND NOT changed THEN in_time := false; RETURN; END IF;
     IF more > 0 THEN
         changed := true;
         owed := greatest(0, tat - start);
@@ -377,7 +391,7 @@ BEGIN
     CASE kind
     WHEN 'gcra' THEN
         SELECT * INTO in_time, changed, kept, expires
-        FROM {schema}.apply_gcra(p, s, now, back, more, n[5] = 1, cost, token, at, reset);
+        FROM {schema}.apply_gcra(p, s, now, back, more, n[5], cost, token, at, reset);
 
     WHEN 'window' THEN
         IF s IS NOT NULL AND back > 0 AND now < s[1] AND s[1] = at + reset THEN
@@ -398,7 +412,7 @@ BEGIN
     WHEN 'sliding-window' THEN
         IF s IS NOT NULL AND back > 0 AND s[2] = p[2] THEN
             SELECT * INTO one FROM {schema}.counters(s, now, p[2]);
-            charged_end := (div(at, p[2]) + 1) * p[2];
+            charged_end := at + reset - p[2];
             IF one.capped THEN NULL;
             ELSIF charged_end >= one.ends THEN
                 changed := true;

@@ -213,8 +213,8 @@ $$;
 -- call, one round trip.
 --
 --   numbers    per change: units to give back, units to take, 1 to renew, when the lease ends (-1: there is none), 1 where
---              a reservation has to be found, then the receipt's cost, token, time and reset after, then the parameters of
---              its kind, joined by ':'
+--              a reservation has to be found (2 where a charge is taken off that nobody was told of), then the receipt's
+--              cost, token, time and reset after, then the parameters of its kind, joined by ':'
 --   in_time    NULL: a calendar's boundaries do not reach around "now"; nothing was written
 CREATE FUNCTION {schema}.change(
     locks bigint[], keys bytea[], kinds text[], numbers text[], at bigint, OUT now bigint, OUT in_time boolean[]

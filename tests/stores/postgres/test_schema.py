@@ -1,0 +1,212 @@
+"""The schema: its versions, whose it is, logged or not; what a URL may say; ``headway store`` on a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from headway import ConfigError, Limit, Limiter, StoreUnusable
+from headway.cli import main
+from headway.core.charge import Charge
+from headway.stores.postgres.schema import SCHEMA_VERSION, check_schema, schema_sql
+from headway.stores.postgres.sync import PostgresStore
+from stores.postgres.server import PostgresServer
+
+pytestmark = pytest.mark.xdist_group("postgres")
+
+LIMIT = Limit("l", "5/hour", by="id")
+
+
+@pytest.fixture
+def owner(server: PostgresServer) -> psycopg.Connection[tuple[object, ...]]:
+    """A connection of the database's owner."""
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        yield connection  # type: ignore[misc]  # a fixture
+
+
+Owner = psycopg.Connection[tuple[object, ...]]
+
+
+def test_an_older_schema_is_brought_up_to_date_and_keeps_its_keys(url: str, schema: str, owner: Owner) -> None:
+    """Functions with other arguments go, the state stays; without the right to install it is one clear error."""
+    assert Limiter(LIMIT, store=url).hit(id="x").remaining == 4
+    owner.execute(f"UPDATE {schema}.version SET number = {SCHEMA_VERSION - 1}")
+    owner.execute(f"DROP FUNCTION {schema}.hit")
+    owner.execute(f"CREATE FUNCTION {schema}.hit(old integer) RETURNS integer LANGUAGE sql AS 'SELECT 1'")
+    with pytest.raises(
+        StoreUnusable, match=f"has version {SCHEMA_VERSION - 1}, of an older headway; .*headway store init"
+    ):
+        PostgresStore(f"{url}&install=false").advance([Charge("n", LIMIT, "x", 1)])
+    assert Limiter(LIMIT, store=url).hit(id="x").remaining == 3
+    assert owner.execute(f"SELECT {schema}.schema_version()").fetchone() == (SCHEMA_VERSION,)
+    found = owner.execute(
+        "SELECT count(*) FROM pg_proc WHERE proname = 'hit' AND pronamespace = %s::regnamespace", (schema,)
+    )
+    assert found.fetchone() == (1,)
+
+
+def test_a_newer_schema_is_never_put_back(url: str, schema: str, owner: Owner) -> None:
+    """Neither a decision nor ``init`` of this headway replaces the functions of a later one."""
+    store = PostgresStore(url)
+    store.init()
+    owner.execute(f"UPDATE {schema}.version SET number = 99")
+    for act in (store.init, lambda: PostgresStore(url).advance([Charge("n", LIMIT, "x", 1)])):
+        with pytest.raises(StoreUnusable, match="has version 99, of a newer headway"):
+            act()
+    assert owner.execute(f"SELECT {schema}.schema_version()").fetchone() == (99,)
+
+
+def test_a_schema_of_somebody_else_is_not_touched(url: str, schema: str, owner: Owner) -> None:
+    """A schema with other things in it is refused; an empty one that was made for us is taken, also by one who may not make any."""
+    owner.execute(f"CREATE SCHEMA {schema}")
+    owner.execute(f"CREATE FUNCTION {schema}.theirs() RETURNS integer LANGUAGE sql AS 'SELECT 1'")
+    with pytest.raises(StoreUnusable, match=f"schema {schema} has other things in it; expected one that is empty"):
+        PostgresStore(url).init()
+    assert owner.execute(f"SELECT {schema}.theirs()").fetchone() == (1,)
+    owner.execute(f"DROP FUNCTION {schema}.theirs()")
+    owner.execute(f"CREATE ROLE {schema} LOGIN")
+    owner.execute(f"GRANT ALL ON SCHEMA {schema} TO {schema}")
+    mine = url.replace("//postgres@", f"//{schema}@")
+    assert Limiter(LIMIT, store=mine).hit(id="x").remaining == 4
+
+
+def test_two_schemas_are_two_stores(url: str, schema: str) -> None:
+    """State is never shared between schemas of one database."""
+    other = url.replace(f"schema={schema}", f"schema={schema}_other")
+    for place in (url, other):
+        assert Limiter(LIMIT, store=place).hit(id="x").remaining == 4
+
+
+@pytest.mark.parametrize("unlogged", [False, True])
+def test_the_table_is_logged_unless_asked(unlogged: bool, url: str, schema: str, owner: Owner) -> None:
+    """``unlogged=true`` makes a table without write-ahead log; once there, it stays as it is, and ``init`` says so."""
+    store = PostgresStore(f"{url}&unlogged={str(unlogged).lower()}")
+    kind = "an unlogged" if unlogged else "a logged"
+    assert store.init() == [f"schema {schema} version {SCHEMA_VERSION} was put in place, with {kind} table"]
+    assert store.init() == [f"schema {schema} version {SCHEMA_VERSION} was there already, with {kind} table"]
+    again = store.init(unlogged=not unlogged)
+    assert again[1].endswith(f"ALTER TABLE {schema}.state SET {'LOGGED' if unlogged else 'UNLOGGED'}")
+    owner.execute(again[1].partition("run ")[2])
+    assert store.advance([Charge("n", LIMIT, "x", 1)]).allowed
+
+
+def test_no_function_can_be_led_astray(url: str, schema: str, owner: Owner) -> None:
+    """What runs with the owner's rights looks names up in pg_catalog alone, whatever path its caller has."""
+    PostgresStore(url).init()
+    rows = owner.execute(
+        "SELECT proname, proconfig FROM pg_proc WHERE prosecdef AND pronamespace = %s::regnamespace", (schema,)
+    ).fetchall()
+    assert len(rows) >= 10
+    assert [name for name, config in rows if config != ["search_path=pg_catalog"]] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["Limits", "1st", "a-b", "", "public", "pg_limits", "information_schema", "a" * 64, 'a"b']
+)
+def test_a_name_that_cannot_be_a_schema_of_ours(name: str) -> None:
+    """Names that would need quotes, and schemas that are never ours, are refused with what is accepted."""
+    with pytest.raises(ConfigError, match="expected one of its own: 1 to 63 lower-case letters"):
+        check_schema(name)
+    with pytest.raises(ConfigError):
+        schema_sql(name, unlogged=False)
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("deadline=soon", "deadline is 'soon'"),
+        ("deadline=0.1ms", "expected seconds from 0.001"),
+        ("unlogged=yes", "unlogged is 'yes': expected true or false"),
+        ("install=1", "install is '1': expected true or false"),
+        ("schema=Limits", "schema is 'Limits'"),
+        ("share=0", "share is '0'; expected a fraction above 0"),
+        ("share=2", "share is '2'; expected a fraction above 0"),
+        ("share=1/0", "share is '1/0'"),
+        ("share=1/2&share=1/3", "gives 'share' twice"),
+    ],
+)
+def test_an_option_that_cannot_be_right(option: str, says: str) -> None:
+    """Names the option, what was said and what is accepted, and never the password."""
+    with pytest.raises(ConfigError) as said:
+        PostgresStore(f"postgresql://user:secret@host/db?{option}")
+    assert says in str(said.value)
+    assert "secret" not in str(said.value)
+
+
+def test_a_url_says_everything() -> None:
+    """Every option of the constructor can stand in the URL, and the rest of the query is PostgreSQL's."""
+    store = PostgresStore(
+        "postgresql://u:p@h:5433/db?deadline=250ms&schema=limits&unlogged=true&install=false&share=1/4&sslmode=require"
+    )
+    assert (store.deadline, store.schema, store.unlogged, store.install) == (0.25, "limits", True, False)
+    assert store.share == Fraction(1, 4)
+    assert store.where == "postgresql://u:p@h:5433/db?sslmode=require"
+    assert repr(store) == "<PostgresStore postgresql://h:5433/db schema=limits>"
+
+
+def test_damaged_rows_are_store_errors(url: str, schema: str, owner: Owner) -> None:
+    """A row that somebody else has written into fails the decision, which then is degraded; a reset mends it."""
+    limits = [LIMIT, Limit("other", "5/hour", by="id", algorithm="sliding-log")]
+    for limit in limits:
+        store = PostgresStore(url)
+        limiter = Limiter(limit, store=store)
+        limiter.hit(id="x")
+        owner.execute(f"UPDATE {schema}.state SET state = 'nonsense'")
+        assert limiter.hit(id="x").degraded
+        assert limiter.peek(id="x").degraded
+        limiter.reset(id="x")
+        assert limiter.hit(id="x").remaining == 4
+
+
+POLICIES = """
+store = "memory://"
+[[policies.codes.limits]]
+name = "resend"
+quota = "1 per 60s"
+by = "phone"
+"""
+
+
+def test_the_command_on_a_real_server(
+    url: str, schema: str, owner: Owner, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Looking puts nothing in place; init does, and lets a role in; inspect, reset and bench work with that role."""
+    file = tmp_path / "limits.toml"
+    file.write_text(POLICIES)
+    assert main(["store", "inspect", url]) == 69
+    assert "headway store init" in capsys.readouterr().err
+    owner.execute(f"CREATE ROLE {schema} LOGIN")
+    assert main(["store", "init", url, "--unlogged", "--role", schema]) == 0
+    out = capsys.readouterr().out
+    assert f"schema {schema} version {SCHEMA_VERSION} was put in place, with an unlogged table" in out
+    assert f"role {schema} may call the functions" in out
+    mine = url.replace("//postgres@", f"//{schema}@")
+    with Limiter(Limit("resend", "1 per 60s", by="phone"), store=mine, namespace="default#codes") as limiter:
+        assert limiter.hit(phone="1").allowed
+    words = [mine, "--policy", str(file), "phone=1"]
+    assert main(["store", "inspect", *words]) == 0
+    assert "would be refused by resend" in capsys.readouterr().out
+    assert main(["store", "reset", *words, "--yes"]) == 0
+    assert main(["store", "inspect", *words]) == 0
+    assert "resend (1/minute, gcra) for phone='1': unused" in capsys.readouterr().out
+    assert main(["store", "bench", mine, "--seconds", "0.2", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["rows"]) == 4
+    assert owner.execute(f"SELECT count(*) FROM {schema}.state").fetchone() == (0,)
+    assert main(["store", "init", url, "--role", "nobody_of_that_name"]) == 69
+    assert "nobody_of_that_name" in capsys.readouterr().err
+
+
+def test_what_is_printed_can_be_run(url: str, schema: str, owner: Owner) -> None:
+    """The SQL of ``headway store init --print``, run by hand, is what the store finds in place."""
+    printed = subprocess.run(
+        [sys.executable, "-m", "headway", "store", "init", url, "--print"], capture_output=True, text=True, check=True
+    ).stdout
+    owner.execute(printed)
+    assert Limiter(LIMIT, store=f"{url}&install=false").hit(id="x").remaining == 4
+    assert PostgresStore(url).init()[0].startswith(f"schema {schema} version {SCHEMA_VERSION} was there already")
