@@ -231,13 +231,13 @@ class Cluster:
         self.servers[new].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"IMPORTING", self.ids[old])
         self.servers[old].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"MIGRATING", self.ids[new])
 
-    def move_keys(self, slot: int, to: int) -> int:
-        """Move the slot's keys, one by one."""
+    def move_keys(self, slot: int, to: int, *, at_most: int = 100) -> int:
+        """Move the slot's keys, one by one; how many there were."""
         old = self.servers[self.owner[slot]]
         moved = 0
         keys = [
             line for line in old.ask(b"CLUSTER", b"GETKEYSINSLOT", b"%d" % slot, b"100").split(b"\r\n") if b"{" in line
-        ]
+        ][:at_most]
         for key in keys:
             said = old.ask(b"MIGRATE", b"127.0.0.1", b"%d" % self.servers[to].port, key, b"0", b"1000")
             moved += said == b"+OK\r\n"

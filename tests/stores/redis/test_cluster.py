@@ -185,6 +185,106 @@ def test_a_slot_that_moves_while_it_is_used_loses_no_charge(cluster: Cluster) ->
     later.close()
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_resharding_during_load_counts_each_decision_once(cluster: Cluster, kind: str) -> None:
+    """While a slot goes to and fro, callers of one limit in it and two more elsewhere are each told a balance of their own."""
+    limits, attributes = spread(cluster)
+    limits = [Limit(limit.name, f"100000 per {YEAR}", by=limit.name) for limit in limits]
+    slot = slot_of(stored_key(Charge("default", limits[0], attributes["a"], 1)))
+    load = _Load(kind, cluster, limits, attributes)
+    for to in (1, 2, 0):
+        load.wait_for_more()
+        cluster.begin_move(slot, to)
+        load.wait_for_more()
+        while cluster.move_keys(slot, to):
+            pass
+        load.wait_for_more()
+        cluster.end_move(slot, to)
+    told = load.end()
+    assert not load.problems
+    for name in "abc":
+        assert len({one[name] for one in told}) == len(told), name
+    limiter = Limiter(*limits, store=cluster.url)
+    looked = {name: outcome.remaining for name, outcome in limiter.peek(attributes, cost=0).outcomes.items()}
+    assert looked == dict.fromkeys("abc", 100_000 - len(told))
+    limiter.close()
+
+
+class _Load:
+    """Four threads, or sixteen tasks, that hit again and again."""
+
+    def __init__(self, kind: str, cluster: Cluster, limits: list[Limit], attributes: dict[str, str]) -> None:
+        self.told: list[dict[str, int]] = []
+        self.problems: list[str] = []
+        self._stop = threading.Event()
+        url = cluster.url + "&refusal_cache=0"
+
+        def note(decision: Any) -> None:
+            if decision.degraded:
+                self.problems.append(decision.degraded)
+            else:
+                self.told.append({name: outcome.remaining for name, outcome in decision.outcomes.items()})
+
+        def work() -> None:
+            limiter = Limiter(*limits, store=url)
+            while not self._stop.is_set():
+                note(limiter.hit(attributes))
+            limiter.close()
+
+        async def main() -> None:
+            limiter = AsyncLimiter(*limits, store=url)
+
+            async def work() -> None:
+                while not self._stop.is_set():
+                    note(await limiter.hit(attributes))
+
+            await asyncio.gather(*(work() for _ in range(16)))
+            await limiter.close()
+
+        targets = [work] * 4 if kind == "sync" else [lambda: asyncio.run(main())]
+        self._workers = [threading.Thread(target=target) for target in targets]
+        for worker in self._workers:
+            worker.start()
+
+    def wait_for_more(self) -> None:
+        before = len(self.told)
+        _wait_until(lambda: len(self.told) > before + 20 or bool(self.problems))
+
+    def end(self) -> list[dict[str, int]]:
+        self._stop.set()
+        for worker in self._workers:
+            worker.join(30)
+        return self.told
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_bill_half_of_whose_keys_have_moved_waits_for_the_rest(cluster: Cluster, kind: str) -> None:
+    """TRYAGAIN: two keys of one slot on two nodes cannot be decided together; the call tries again until they are together."""
+    limits = [Limit(name, f"1000 per {YEAR}", by="id") for name in ("m", "n")]
+    key = key_on(cluster, 0, limits[0])
+    charges = [Charge("default", limit, key, 1) for limit in limits]
+    slot = slot_of(stored_key(charges[0]))
+    store = RedisStore(cluster.url) if kind == "sync" else blocking(AsyncRedisStore(cluster.url))
+    assert store.advance(charges).outcomes[0].remaining == 999
+    cluster.begin_move(slot, 1)
+    assert cluster.move_keys(slot, 1, at_most=1) == 1
+    done: list[int] = []
+    worker = threading.Thread(target=lambda: done.append(store.advance(charges).outcomes[0].remaining))
+    worker.start()
+    worker.join(0.02)
+    while cluster.move_keys(slot, 1):
+        pass
+    cluster.end_move(slot, 1)
+    worker.join(20)
+    assert done == [998]
+    assert store.advance(charges).outcomes[1].remaining == 997
+    store.close()
+    cluster.begin_move(slot, 0)
+    while cluster.move_keys(slot, 0):
+        pass
+    cluster.end_move(slot, 0)
+
+
 def test_a_dead_node_fails_its_own_keys_alone(cluster: Cluster) -> None:
     """Keys of the others are decided as before; what was charged elsewhere for a bill of the dead node is given back."""
     limits, attributes = spread(cluster)
