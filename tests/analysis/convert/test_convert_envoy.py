@@ -15,7 +15,15 @@ from analysis.convert.policies import converted, limiter, limits, notes
 from headway.errors import ConfigError
 from headway.testing.clock import ManualClock
 
-SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800, "month": 2_592_000, "year": 31_536_000}
+SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 604_800,
+    "month": 2_592_000,
+    "year": 31_536_000,
+}
 KEYS = ("tenant", "path")
 VALUES = ("a", "b", "ab", "c")
 
@@ -158,9 +166,17 @@ def test_aliases_and_merges_are_followed() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("domain: d\ndescriptors:\n- key: k\n  rate_limit:\n    unit: fortnight\n    requests_per_unit: 1\n", 5, "fortnight"),
+        (
+            "domain: d\ndescriptors:\n- key: k\n  rate_limit:\n    unit: fortnight\n    requests_per_unit: 1\n",
+            5,
+            "fortnight",
+        ),
         ("domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: -1}\n", 4, "-1"),
-        ("domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 4294967296}\n", 4, "4294967296"),
+        (
+            "domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, requests_per_unit: 4294967296}\n",
+            4,
+            "4294967296",
+        ),
         ("domain: d\ndescriptors:\n- key: k\n  rate_limit: {unit: day, unlimited: true}\n", 4, "unlimited"),
         ("domain: d\ndescriptors:\n- key: k\n  ratelimit: {}\n", 4, "ratelimit"),
         ("domain: d\ndescriptors:\n- value: k\n", 3, "key"),
@@ -185,7 +201,7 @@ def test_a_mistake_is_one_error_with_its_line(text: str, line: int, words: str) 
 def test_a_document_that_explodes_is_refused() -> None:
     """Aliases that expand to billions of values, and nesting without an end, are errors, quickly."""
     bomb = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12))
-    with pytest.raises(ConfigError, match="expands|nested"):
+    with pytest.raises(ConfigError, match=r"expands|nested"):
         converted(f"{bomb}domain: d\ndescriptors: []\n", "envoy")
     with pytest.raises(ConfigError):
         converted("domain: d\ndescriptors: " + "[" * 5000, "envoy")

@@ -26,7 +26,7 @@ _UNITS: Final = {
     "month": 30 * 86_400,
     "year": 360 * 86_400,
 }
-_ASSIGNMENT: Final = re.compile(r"(?m)^\s*(?:export\s+)?\"?(RATELIMIT_[A-Z_]+)\"?\s*[=:]")
+_ASSIGNMENT: Final = re.compile(r"\bRATELIMIT_[A-Z_]+[\"']?\]?\s*[=:]")
 _ENVIRONMENT: Final = re.compile(r"\s*(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*?)\s*\Z")
 _STRATEGIES: Final = {
     "fixed-window": "anchored-window",

@@ -223,7 +223,7 @@ class _Reader:
         return int(text)
 
     def _limits(self, zone: _Zone, taken: set[str]) -> Iterator[LimitDraft]:
-        """The limits of one zone: one, unless connections are limited to different numbers in different places."""
+        """The limits of one zone: one, and one more for each smaller burst or number that some places have."""
         used: dict[_Use, list[_Context]] = {}
         for context in self._contexts:
             for use in context.uses:
@@ -231,22 +231,37 @@ class _Reader:
                     used.setdefault(_Use(use.kind, use.zone, use.count, use.delay, 0), []).append(context)
         key = self._variables.key(zone.key)
         name = safe_name(zone.name, taken, "zone")
-        contexts = [context for several in used.values() for context in several]
-        keys: dict[str, Any] = self._quota(zone, used, name)
-        keys["by"] = key.by or None
-        keys["when"] = self._when(key, contexts)
-        if all(zone.kind in context.dry for context in contexts):
-            keys["shadow"] = True
-        elif any(zone.kind in context.dry for context in contexts):
-            self._draft.note("it is only tried (dry_run) in some places; here it is enforced in all", zone.line, name)
         for note in key.notes:
             self._draft.note(note, zone.line, name)
-        self._status(zone, contexts, name)
-        yield self._draft.checked(LimitDraft(name, keys, [self._said(zone, used), *key.comments], zone.line))
+        self._explained(zone, list(used), name)
+        algorithm, undelayed = self._algorithm(zone, list(used), name)
+        counts = sorted({use.count for use in used}, reverse=True)
+        if len(counts) > 1:
+            what = "bursts" if zone.kind == "limit_req" else "numbers"
+            self._draft.note(
+                f"places with different {what} share one counter in nginx; here the largest is shared, and each smaller one "
+                "counts its own places besides, so a few more may pass there", zone.line, name,
+            )  # fmt: skip
+        for place, count in enumerate(counts):
+            here = {use: contexts for use, contexts in used.items() if place == 0 or use.count == count}
+            contexts = list({id(context): context for several in here.values() for context in several}.values())
+            own = name if place == 0 else safe_name(f"{name}-{count}", {*taken, name}, "zone")
+            self._status(zone, contexts, own)
+            keys: dict[str, Any] = {"quota": self._text(zone, count), "algorithm": algorithm}
+            keys["undelayed"] = undelayed if undelayed is None else min(undelayed, count + 1)
+            keys["by"] = key.by or None
+            keys["when"] = self._when(key, contexts)
+            keys["shadow"] = self._shadow(zone, contexts, own)
+            comments = [self._said(zone, here), *key.comments]
+            yield self._draft.checked(LimitDraft(own, keys, comments, zone.line))
 
-    def _quota(self, zone: _Zone, used: dict[_Use, list[_Context]], name: str) -> dict[str, Any]:
-        uses = list(used)
-        texts = {use: self._text(zone, use) for use in uses}
+    def _shadow(self, zone: _Zone, contexts: list[_Context], name: str) -> bool | None:
+        dry = [zone.kind in context.dry for context in contexts]
+        if any(dry) and not all(dry):
+            self._draft.note("it is only tried (dry_run) in some places; here it is enforced in all", zone.line, name)
+        return True if all(dry) else None
+
+    def _explained(self, zone: _Zone, uses: list[_Use], name: str) -> None:
         if zone.kind == "limit_conn":
             self._draft.note(
                 f"nginx frees a connection when it ends; here it is held by a lease, for {_LEASE} at most where nobody gives "
@@ -262,22 +277,11 @@ class _Reader:
                 f"nginx itself counts {zone.count}r/m as {zone.count * 1000 // 60 / 1000:g} requests a second, a little "
                 "less; here it is exact", zone.line, name,
             )  # fmt: skip
-        algorithm, undelayed = self._algorithm(zone, uses, name)
-        if len(set(texts.values())) == 1:
-            return {"quota": texts[uses[0]], "algorithm": algorithm, "undelayed": undelayed}
-        tiers = {context.name: texts[use] for use, contexts in used.items() for context in contexts}
-        return {
-            "quota": tiers,
-            "tier": "location",
-            "unknown_tier": "unlimited",
-            "algorithm": algorithm,
-            "undelayed": undelayed,
-        }
 
-    def _text(self, zone: _Zone, use: _Use) -> str:
+    def _text(self, zone: _Zone, count: int) -> str:
         if zone.kind == "limit_conn":
-            return f"{use.count} at once for {_LEASE}"
-        return quota_text(zone.count, zone.seconds, use.count + 1)
+            return f"{count} at once for {_LEASE}"
+        return quota_text(zone.count, zone.seconds, count + 1)
 
     def _algorithm(self, zone: _Zone, uses: list[_Use], name: str) -> tuple[str | None, int | None]:
         if zone.kind == "limit_conn":
@@ -320,7 +324,7 @@ class _Reader:
 
     def _explain(self, policy: PolicyDraft) -> None:
         limits = [limit.keys for limit in policy.limits]
-        if any("location" in str(keys.get("when")) or keys.get("tier") == "location" for keys in limits):
+        if any("location" in str(keys.get("when")) for keys in limits):
             names = ", ".join(dict.fromkeys(repr(context.name) for context in self._contexts if context.uses))
             self._draft.comments.append(f"The attribute location is where nginx would answer the request: {names}.")
 
