@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from headway.adapters.asked import Asked
 from headway.adapters.drive import drive, drive_async
 from headway.adapters.guard import PROBES, Guard
 from headway.adapters.ledger import Ledger, ResponseFacts, failed
+from headway.adapters.routes import exempt, is_exempt
 from headway.adapters.sources import by_request
 from headway.core.verdict import Verdict
 from headway.policy.client_address import client_address
@@ -195,3 +197,46 @@ print(*sorted({name.split(".")[0] for name in set(sys.modules) - before} - own))
 """
     ran = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=True)
     assert [name for name in ran.stdout.split() if not name.startswith("_sysconfigdata")] == []
+
+
+@pytest.mark.parametrize("options", [{}, {"charge_if": failed}], ids=["hit", "reserve"])
+def test_limits_of_an_outer_guard_are_told_as_they_stand_when_an_inner_one_refuses(
+    clock: ManualClock, options: dict[str, Any]
+) -> None:
+    """What was given back is told as not charged: the outer limit's remaining is what the next request finds."""
+    outer = guard_of(clock, Limit("outer", "5 per minute", by="address"), **options)
+    inner = guard_of(clock, Limit("inner", "1 per minute", by="address"))
+    told = []
+    for _ in range(3):
+        ledger = Ledger()
+        refusal = drive(outer.ask(None, asked(), ledger)) or drive(inner.ask(None, asked(), ledger))
+        if refusal is not None:
+            told.append(dict(zip((limit.name for limit in refusal.limits), refusal.outcomes, strict=True)))
+            assert [limit.name for limit in refusal.violated] == ["inner"]
+            assert '"outer";r=4' in dict(ledger.fields())["RateLimit"]
+    assert isinstance(outer.limiter, Limiter)
+    stands = outer.limiter.peek(address="203.0.113.7", cost=0).remaining
+    assert [outcomes["outer"].remaining for outcomes in told] == [4, 4] == [stands, stands]  # type: ignore[union-attr]  # decided
+
+
+def test_a_bound_method_can_be_exempt_and_what_cannot_says_so() -> None:
+    """A method of an object is exempt like a function; a built-in is one clear TypeError, not a bare AttributeError."""
+
+    class Pages:
+        def free(self) -> None:
+            """Nothing is counted here."""
+
+        def __call__(self) -> None:
+            """An object that is called."""
+
+    pages, other = Pages(), Pages()
+    assert exempt(pages.free) == pages.free
+    assert is_exempt(pages.free)
+    assert is_exempt(other.free)
+    assert is_exempt(partial_of := exempt(partial(pages.free)))
+    assert partial_of() is None
+    assert is_exempt(exempt(pages))
+    assert not is_exempt(other)
+    for builtin in (len, [].append):
+        with pytest.raises(TypeError, match=r"exempt cannot mark .*expected a function"):
+            exempt(builtin)

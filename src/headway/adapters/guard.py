@@ -181,10 +181,10 @@ class Guard:
             cost = (yield self.cost(request)) if callable(self.cost) else self.cost
         if self._reserves:
             reservation = yield limiter.reserve(attributes, cost=cost, ttl=self.reserve_for)
-            entry = Entry(self, limiter, reservation.decision, reservation, reservation.allowed)
+            entry = Entry(self, limiter, reservation.decision, attributes, reservation, reservation.allowed)
         else:
             decision = yield limiter.hit(attributes, cost=cost)
-            entry = Entry(self, limiter, decision, None, self._holds and decision.allowed)
+            entry = Entry(self, limiter, decision, attributes, None, self._holds and decision.allowed)
         if not entry.decision.allowed:
             yield from ledger.take_back()
             refusal = ledger.refuse(entry.decision.verdict, self)
@@ -200,16 +200,22 @@ class Guard:
         """The decision about what nobody is asked about: admitted, without a limit."""
         return Decision.of(Verdict((), (), True, time.time_ns()))
 
-    def give_back(self, entry: Entry) -> Asking[None]:
-        """Undo a charge, as far as leaves the limits as if it had not been made; a store that is away is only noted."""
+    def give_back(self, entry: Entry) -> Asking[bool]:
+        """Undo a charge, as far as leaves the limits as if it had not been made; whether anything was given back.
+
+        A store that is away is only noted.
+        """
         entry.open = False
         try:
-            if entry.reservation is not None:
-                yield entry.reservation.cancel()
-            else:
-                yield entry.limiter.refund(entry.decision)  # type: ignore[attr-defined]  # both kinds have it
+            given: bool = yield (
+                entry.limiter.refund(entry.decision)  # type: ignore[attr-defined]  # both kinds have it
+                if entry.reservation is None
+                else entry.reservation.cancel()
+            )
         except StoreError as error:
             self._note(error)
+            return False
+        return given
 
     def settle(self, entry: Entry, response: ResponseFacts) -> Asking[None]:
         """What is left to do when the response has been sent. Nothing that goes wrong here reaches the client."""

@@ -6,7 +6,7 @@ settles at the end; the guards within only add their decisions. So there is one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -65,15 +65,19 @@ class Entry:
         guard: who asked.
         limiter: what it asked.
         decision: the answer.
+        attributes: whose limits they are.
         reservation: what is to be settled at the end, or None.
         open: something is left to do when the response has been sent.
+        standing: how the limits stand since the charge was given back, or None.
     """
 
     guard: Guard
     limiter: BaseLimiter
     decision: Decision
+    attributes: Mapping[str, object]
     reservation: Reservation | AsyncReservation | None = None
     open: bool = False
+    standing: Verdict | None = None
 
 
 class Ledger:
@@ -120,7 +124,7 @@ class Ledger:
     def refuse(self, verdict: Verdict, guard: Guard | None = None) -> Verdict:
         """Note a refusal, with how the limits stand that admitted the request before."""
         self.refused_by = guard
-        before = [entry.decision.verdict for entry in self.entries if entry.decision.allowed]
+        before = [entry.standing or entry.decision.verdict for entry in self.entries if entry.decision.allowed]
         self.refusal = _merged([*(one for one in before if one.degraded is None), verdict])
         return self.refusal
 
@@ -145,10 +149,14 @@ class Ledger:
             self.refuse(refused.decision.verdict)
 
     def take_back(self) -> Asking[None]:
-        """Give back what earlier guards charged: a later one refused, and a refused request charges nothing."""
+        """Give back what earlier guards charged: a later one refused, and a refused request charges nothing.
+
+        The refusal shows those limits as they stand then.
+        """
         for entry in self.entries:
-            if entry.decision.allowed:
-                yield from entry.guard.give_back(entry)
+            if entry.decision.allowed and (yield from entry.guard.give_back(entry)):
+                found = yield entry.limiter.peek(entry.attributes, cost=0)  # type: ignore[attr-defined]  # both have it
+                entry.standing = found.verdict if found.degraded is None else None
 
     def end(self, response: ResponseFacts) -> Asking[None]:
         """Settle what is left to do: the actual cost, leases."""

@@ -62,12 +62,22 @@ NOWHERE: Final = Place()
 def exempt(handler: H) -> H:
     """Exempt a handler (a function, or a class of them) from every limit; ``@exempt`` above or below other decorators.
 
-    What it wraps is marked too, and decorators that use ``functools.wraps`` hand the mark on.
+    What it wraps is marked too, and decorators that use ``functools.wraps`` hand the mark on. A method of an object is
+    exempt for every object of its class.
+
+    Raises:
+        TypeError: something that cannot be marked, such as a built-in function.
     """
     global any_exempt
-    any_exempt = True
     for one in unwrapped(handler):
-        setattr(one, _EXEMPT, True)
+        marked = getattr(one, "__func__", one)  # a bound method is made anew each time it is asked for
+        try:
+            setattr(marked, _EXEMPT, True)
+        except (AttributeError, TypeError) as error:
+            raise TypeError(
+                f"exempt cannot mark {one!r}; expected a function, a method or a class, such as a function that calls it"
+            ) from error
+    any_exempt = True
     return handler
 
 
