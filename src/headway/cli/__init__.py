@@ -14,7 +14,20 @@ from headway.errors import ConfigError, HeadwayError, StoreError
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
-COMMANDS: Final = ("serve", "check", "check-policy", "explain", "replay", "suggest", "read", "lint", "run", "store")
+COMMANDS: Final = (
+    "serve",
+    "check",
+    "check-policy",
+    "explain",
+    "replay",
+    "compare",
+    "suggest",
+    "read",
+    "lint",
+    "convert",
+    "run",
+    "store",
+)
 """In the order of the help. ``check-policy`` lives in ``check_policy.py``."""
 
 

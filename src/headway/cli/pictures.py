@@ -22,6 +22,7 @@ __all__ = ["add_options", "check", "print_report", "write"]
 _EXTRA: Final = "pip install headway[analysis]"
 _SUFFIXES: Final = (".png", ".svg")
 _WIDEST: Final = 100
+_HEIGHT_OF_SEVERAL: Final = 220
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -86,17 +87,18 @@ def _contents(report: Report, args: argparse.Namespace) -> list[tuple[str, Path,
 
 
 def _drawn(report: Report, charts: list[Chart], suffix: str) -> bytes:
-    from headway.analysis.pictures.matplotlib import draw_png, draw_svg  # half a second, and only for pictures
+    from headway.analysis.pictures.matplotlib import WIDE, draw_png, draw_svg  # half a second, and only for pictures
 
+    size = WIDE if len(charts) == 1 else (WIDE[0], _HEIGHT_OF_SEVERAL)
     if suffix == ".png":
-        return draw_png(charts)
+        return draw_png(charts, size)
     from headway.analysis.pictures.palette import PAPER, dark_style
     from headway.analysis.pictures.svg import restyled
 
     style = f"@media (prefers-color-scheme: dark){{{dark_style()}}}"
     description = " ".join(f"{chart.title}: {chart.description}" for chart in charts)
     picture = restyled(
-        draw_svg(charts), title=report.title, description=description, style=style, paper=PAPER[0], name="picture"
+        draw_svg(charts, size), title=report.title, description=description, style=style, paper=PAPER[0], name="picture"
     )
     return f"{picture}\n".encode()
 

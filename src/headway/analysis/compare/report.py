@@ -106,10 +106,12 @@ def _findings(found: Comparison) -> list[str]:
             )
         elif course.hints_kept < course.refused:
             said.append(f"{course.name}: {told}.")
-    if any(course.refused for course in found.courses) and all(
-        course.hints_kept == course.refused for course in found.courses if course.algorithm != _MODEL
-    ):
-        said.append("Every caller whom the others refused would have been admitted when it was told, had nobody else come.")
+    if any(course.refused for course in found.courses):
+        broken = {course.algorithm for course in found.courses if course.hints_kept < course.refused}
+        if not broken:
+            said.append("Every refused caller would have been admitted when it was told, had nobody else come.")
+        elif broken == {_MODEL}:
+            said.append("Every caller whom the others refused would have been admitted when it was told, had nobody else come.")
     return said
 
 
@@ -206,13 +208,13 @@ def _one_and_the_same(found: Comparison, dated: bool) -> Section:
     chart = Chart(
         "Tokens of a bucket, and what GCRA's one instant says they are",
         Axis("time", "UTC", Scale.TIME) if dated else Axis("time", "s"),
-        Axis("tokens after each request"),
+        Axis("tokens"),
         (
             Series("token bucket", tuple((now / SECOND, float(tokens)) for now, tokens, _ in levels)),
             Series("GCRA: burst − (TAT − now) / T", tuple((now / SECOND, float(room)) for now, _, room in levels)),
         ),
         (),
-        "Both lines lie on each other: the dashed one is GCRA's.",
+        "After each request. Both lines lie on each other: the dashed one is GCRA's.",
     )
     return Section("Why token bucket and GCRA are one", words, (chart,))
 

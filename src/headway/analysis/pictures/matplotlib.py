@@ -125,13 +125,13 @@ def _draw(part: Any, chart: Chart, width: int, *, titled: bool) -> None:
 def _legend(part: Any, drawn: list[tuple[Any, str]], title: str | None, width: int) -> None:
     """Title and names above the chart, out of the way of its lines."""
     labels = [shorten(label, min(_LONGEST_LABEL, int(width / _WIDTH_OF_A_LETTER) - 8)) for _, label in drawn]
-    longest = max(map(len, labels), default=0) * _WIDTH_OF_A_LETTER + 46
-    columns = max(1, min(len(labels), int(width / longest)))
+    widths = [len(label) * _WIDTH_OF_A_LETTER + 46 for label in labels]
+    columns = len(labels) if sum(widths) <= width else int(width / max(widths))
     legend = part.legend(
         [handle for handle, _ in drawn],
         labels,
         loc="outside upper left",
-        ncols=columns,
+        ncols=max(1, columns),
         frameon=False,
         fontsize=_TEXT,
         labelcolor=INK[0],
