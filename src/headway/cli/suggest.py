@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         from headway.analysis.suggest.suggestion import check_by, suggest
     except ModuleNotFoundError as error:
         return _fail(f"{error.name} is not installed: {_EXTRA}", exit_codes.UNAVAILABLE)
-    from headway.analysis.suggest.duckdb_numpy_traffic import NEEDED
+    from headway.analysis.suggest.duckdb_numpy_requests import NEEDED
     from headway.analysis.suggest.kinds import Kind
 
     try:

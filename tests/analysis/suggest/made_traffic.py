@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.analysis.logs.block import Block
-from headway.analysis.suggest.duckdb_numpy_traffic import NEEDED
+from headway.analysis.suggest.duckdb_numpy_requests import NEEDED
 from headway.analysis.suggest.suggestion import Suggestion, suggest
 
 SECOND = 10**9

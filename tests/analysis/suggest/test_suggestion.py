@@ -13,7 +13,7 @@ import pytest
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
 from headway.analysis.suggest.as_json import as_json
-from headway.analysis.suggest.duckdb_numpy_traffic import NEEDED
+from headway.analysis.suggest.duckdb_numpy_requests import NEEDED
 from headway.analysis.suggest.figures import report_of
 from headway.analysis.suggest.goals import HonestGoal, StopTopGoal, TotalGoal, read_goal
 from headway.analysis.suggest.kinds import Kind

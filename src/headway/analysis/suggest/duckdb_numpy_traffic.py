@@ -1,171 +1,28 @@
-"""``Traffic``: a log's requests in a DuckDB file of their own, and what is asked of them.
-
-DuckDB sorts and groups what does not fit its memory on the disk, so memory depends neither on the lines nor on the clients
-of a log. Everything that is asked reads no clock and has one answer.
-"""
+"""``Traffic``: what is asked of a log's requests."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import duckdb
 import numpy
 
-from headway.analysis.logs.block import Block
-from headway.analysis.suggest.agents import AgentKind, Agents
+from headway.analysis.suggest.agents import AgentKind
+from headway.analysis.suggest.duckdb_numpy_requests import BATCH, FETCH, Requests, key_in_sql
 from headway.analysis.suggest.facts import FACTS, Facts
 from headway.analysis.suggest.percentiles import Histogram
-from headway.analysis.suggest.probes import is_probe
-from headway.analysis.suggest.routes import Routes
 from headway.core.quota import SECOND
-from headway.policy.address import group, read_address
 
-__all__ = ["KEYS", "NEEDED", "Traffic"]
+__all__ = ["Traffic"]
 
-NEEDED: Final = ("address", "user", "api_key", "agent", "method", "path", "status")
-"""The fields that are read of a log."""
-
-KEYS: Final = ("address", "network", "user", "api_key")
-"""What a client can be: ``network`` is the address, or for IPv6 its /64."""
-
-_BATCH: Final = 50_000
-_FETCH: Final = 20_000
-_TEXTS: Final = ("address", "network", "user_name", "api_key")
-_COLUMN: Final = {"user": "user_name", "network": "coalesce(network, address)"}
 _TEN_MINUTES: Final = 600 * SECOND
 
 
-class Traffic:
-    """The requests of a log; ``add`` them, then ``settle``, then ask.
-
-    Args:
-        folder: where the file goes; it holds a few dozen bytes for each request.
-        wanted: whether a request, by method and path, is to be limited; the others only say who their client is.
-        memory: the most that DuckDB takes, in MB.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        wanted: Callable[[str | None, str | None], bool] | None = None,
-        *,
-        memory: int = 400,
-    ) -> None:
-        self.by: tuple[str, ...] = ()
-        self.routes = Routes()
-        self.agents = Agents()
-        self.rows = 0
-        self._wanted = wanted
-        self._waiting: list[Block] = []
-        self._held = 0
-        self._database = duckdb.connect(
-            str(folder / "traffic.duckdb"),
-            config={"memory_limit": f"{memory}MB", "threads": 2, "temp_directory": str(folder)},
-        )
-        self._ask = self._database.execute
-        texts = ", ".join(f"{name} VARCHAR" for name in _TEXTS)
-        self._ask(
-            f"CREATE TABLE requests (moment BIGINT, {texts}, agent INTEGER, route INTEGER, status SMALLINT, "
-            "probe TINYINT, wanted TINYINT)"
-        )
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
-
-    def add(self, block: Block) -> None:
-        """Take the requests of a block that has the fields ``NEEDED``."""
-        self._waiting.append(block)
-        self._held += len(block)
-        if self._held >= _BATCH:
-            self._write()
-
-    def _write(self) -> None:
-        columns: dict[str, list[Any]] = {name: [] for name in ("time", *NEEDED)}
-        for block in self._waiting:
-            for name, values in columns.items():
-                values.extend(block.columns[name])
-        self._waiting, self._held = [], 0
-        if not columns["time"]:
-            return
-        agent, route, wanted = self.agents.number, self.routes.number, self._wanted
-        asked = list(zip(columns["method"], columns["path"], strict=True))
-        status = [value if value is not None and value < 1000 else 0 for value in columns["status"]]
-        table = {
-            "moment": numpy.array(columns["time"], dtype=numpy.int64),
-            "address": _texts(columns["address"]),
-            "network": _texts(list(map(_network, columns["address"]))),
-            "user_name": _texts(columns["user"]),
-            "api_key": _texts(columns["api_key"]),
-            "agent": numpy.array(list(map(agent, columns["agent"])), dtype=numpy.int32),
-            "route": numpy.array([route(*request) for request in asked], dtype=numpy.int32),
-            "status": numpy.array(status, dtype=numpy.int16),
-            "probe": numpy.array(
-                [_probes(path, answer) for (_, path), answer in zip(asked, status, strict=True)], dtype=numpy.int8
-            ),
-            "wanted": numpy.array(
-                [True] * len(asked) if wanted is None else [wanted(*request) for request in asked], dtype=numpy.int8
-            ),
-        }
-        self._database.register("batch", table)
-        nullable = ", ".join(f"nullif({name}, '')" for name in _TEXTS)
-        self._ask(f"INSERT INTO requests SELECT moment, {nullable}, agent, route, status, probe, wanted FROM batch")
-        self._database.unregister("batch")
-        self.rows += len(asked)
-
-    def settle(self, by: Sequence[str]) -> None:
-        """Number the clients, the one with the most wanted requests first, and put each one's requests together.
-
-        Args:
-            by: the key of a client, of ``KEYS``: the first that a request has.
-        """
-        self.by = tuple(by)
-        self._fold_routes()
-        self._ask(
-            "CREATE TABLE clients AS SELECT row_number() OVER (ORDER BY wanted DESC, requests DESC, name) AS id, * FROM "
-            f"(SELECT {self._client()} AS name, count(*) AS requests, sum(wanted)::BIGINT AS wanted FROM requests "
-            "GROUP BY ALL)"
-        )
-        self._ask(
-            "CREATE TABLE hits AS SELECT c.id AS client, r.moment, r.agent, r.route, r.status, r.probe, r.wanted, "
-            f"r.user_name, r.api_key, r.address, r.network, r.rowid AS place FROM requests r "
-            f"JOIN clients c ON c.name = {self._client('r.')} ORDER BY c.id, r.moment, r.rowid"
-        )
-        self._ask("DROP TABLE requests")
-
-    def _fold_routes(self) -> None:
-        found = self._ask(
-            "SELECT route, count(*) FROM requests WHERE route > 1 GROUP BY route ORDER BY route"
-        ).fetchall()
-        instead = self.routes.folded(found)
-        if instead:
-            pairs = {
-                "old": numpy.array(list(instead), dtype=numpy.int32),
-                "new": numpy.array(list(instead.values()), dtype=numpy.int32),
-            }
-            self._database.register("pairs", pairs)
-            self._ask("UPDATE requests SET route = pairs.new FROM pairs WHERE route = pairs.old")
-            self._database.unregister("pairs")
-
-    def _client(self, table: str = "") -> str:
-        """The key of a client in SQL; where it is the first of several, it says which."""
-        if len(self.by) == 1:
-            return f"coalesce({_key(self.by[0], table)}, '-')"
-        parts = ", ".join(f"'{name}=' || {_key(name, table)}" for name in self.by)
-        return f"coalesce({parts}, '-')"
-
-    # What is asked ------------------------------------------------------------------------------------------------------
-
-    def one(self, query: str, *arguments: object) -> Any:
-        """The one value of a query."""
-        row = self._ask(query, list(arguments)).fetchone()
-        return row[0] if row else None
+class Traffic(Requests):
+    """A log's requests and what is asked of them, once they are settled."""
 
     def span(self) -> tuple[int, int] | None:
         """The times of the first and the last request, in ns since 1970; None of no request."""
@@ -177,13 +34,6 @@ class Traffic:
         return self.one("SELECT count(*) FROM hits WHERE wanted = 1"), self.one(
             "SELECT count(*) FROM clients WHERE wanted > 0"
         )
-
-    def given(self) -> dict[str, int]:
-        """How many requests have each of ``KEYS``; ``network`` only counts those of IPv6. Ask before ``settle``."""
-        self._write()
-        shown = ", ".join(f"count({_COLUMN.get(key, key) if key != 'network' else 'network'})" for key in KEYS)
-        row = self._ask(f"SELECT {shown} FROM requests").fetchone() or (0,) * len(KEYS)
-        return dict(zip(KEYS, row, strict=True))
 
     def refused_by_server(self) -> int:
         """How many wanted requests the log says were answered with 429."""
@@ -201,7 +51,7 @@ class Traffic:
             key: of ``KEYS``, or "client"; None counts everybody together.
             window: in ns.
         """
-        column = "client" if key == "client" else None if key is None else _key(key)
+        column = "client" if key == "client" else None if key is None else key_in_sql(key)
         keyed = f"{column} AS key, " if column else ""
         there = f" AND {column} IS NOT NULL" if column else ""
         return Histogram(
@@ -214,7 +64,7 @@ class Traffic:
     def different(self, key: str) -> int:
         """How many different values a key has."""
         count: int = self.one(
-            f"SELECT count(*) FROM (SELECT DISTINCT {_key(key)} AS k FROM hits WHERE wanted = 1) WHERE k IS NOT NULL"
+            f"SELECT count(*) FROM (SELECT DISTINCT {key_in_sql(key)} AS k FROM hits WHERE wanted = 1) WHERE k IS NOT NULL"
         )
         return count
 
@@ -290,13 +140,14 @@ class Traffic:
         only = "" if clients is None else "WHERE list_contains(?, c.id) "
         shown = ", ".join({"id": "c.id", "client": "c.name"}.get(name, f"coalesce({name}, 0)") for name in FACTS)
         cursor = self._database.cursor()
-        found = cursor.execute(
+        found = self._asked(
+            cursor,
             f"SELECT {shown} FROM clients c JOIN of_requests r ON r.client = c.id JOIN of_agents a ON a.client = c.id "
             "JOIN of_minutes m ON m.client = c.id LEFT JOIN of_people p ON p.client = c.id LEFT JOIN at_once o "
             f"ON o.client = c.id LEFT JOIN gaps g ON g.client = c.id {only}ORDER BY c.id",
             [] if clients is None else [list(clients)],
         )
-        while rows := found.fetchmany(_FETCH):
+        while rows := found.fetchmany(FETCH):
             yield from map(Facts._make, rows)
 
     def busiest_minute(self, share: float) -> int:
@@ -324,7 +175,7 @@ class Traffic:
 
         for pair in kinds:
             batch.append(pair)
-            if len(batch) >= _BATCH:
+            if len(batch) >= BATCH:
                 write()
         if batch:
             write()
@@ -356,12 +207,13 @@ class Traffic:
         """
         condition = f" AND ({where})" if where else ""
         cursor = self._database.cursor()
-        found = cursor.execute(
+        found = self._asked(
+            cursor,
             "SELECT hits.client, moment FROM hits JOIN clients c ON c.id = hits.client JOIN kinds ON kinds.client = hits.client "
-            f"WHERE hits.wanted = 1 AND c.wanted > {above}{condition} ORDER BY hits.client, moment"
+            f"WHERE hits.wanted = 1 AND c.wanted > {above}{condition} ORDER BY hits.client, moment",
         )
         current, times = 0, array("q")
-        while rows := found.fetchmany(_FETCH):
+        while rows := found.fetchmany(FETCH):
             for client, of_client in groupby(rows, itemgetter(0)):
                 if client != current:
                     if current:
@@ -374,8 +226,8 @@ class Traffic:
     def in_time(self) -> Iterator[tuple[int, int]]:
         """All wanted requests as (time, client), in the order of time; those of one instant in the log's order."""
         cursor = self._database.cursor()
-        found = cursor.execute("SELECT moment, client FROM hits WHERE wanted = 1 ORDER BY moment, place")
-        while rows := found.fetchmany(_FETCH):
+        found = self._asked(cursor, "SELECT moment, client FROM hits WHERE wanted = 1 ORDER BY moment, place")
+        while rows := found.fetchmany(FETCH):
             yield from rows
 
     def cap_for_total(self, count: int, window: int) -> int:
@@ -434,28 +286,3 @@ class Traffic:
             [list(clients)],
         ).fetchall()
         return frozenset(client for (client,) in rows)
-
-
-def _key(key: str, table: str = "") -> str:
-    if key == "network":
-        return f"coalesce({table}network, {table}address)"
-    return table + {"user": "user_name"}.get(key, key)
-
-
-def _texts(values: list[str | None]) -> Any:
-    return numpy.array([value or "" for value in values], dtype=object)
-
-
-def _probes(path: str | None, status: int) -> int:
-    if path is None:
-        return int(status == 400)  # no request at all, such as a TLS greeting on a plain port
-    return int((status >= 400 or status == 0) and is_probe(path))
-
-
-@lru_cache(maxsize=65_536)
-def _network(address: str | None) -> str | None:
-    """The /64 of an IPv6 address; None of any other, which is its own."""
-    if not address or ":" not in address:
-        return None
-    read = read_address(address)
-    return None if read is None else group(read, 64)

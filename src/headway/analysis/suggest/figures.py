@@ -7,6 +7,7 @@ from fractions import Fraction
 from headway.analysis.explain import say_duration
 from headway.analysis.figures import Axis, Cell, Chart, Kind, Mark, Report, Scale, Section, Series, Table
 from headway.analysis.suggest.as_json import said_time
+from headway.analysis.suggest.kinds import count_of
 from headway.analysis.suggest.percentiles import PERCENTILES, WINDOWS, Histogram
 from headway.analysis.suggest.proposals import Proposal
 from headway.analysis.suggest.suggestion import Distribution, Suggestion
@@ -38,7 +39,7 @@ def report_of(found: Suggestion, *, most: int = 10, made_by: str = "") -> Report
 def _counted(found: Suggestion) -> str:
     if not found.requests:
         return f"{found.lines:,} lines, no requests."
-    said = f"{found.requests:,} requests of {found.clients:,} clients (by {found.by})"
+    said = f"{found.requests:,} requests of {count_of(found.clients, 'client')} (by {found.by})"
     if found.span:
         said += f", {said_time(found.span[0])} to {said_time(found.span[1])}"
     return said + (f"; {found.unparsed:,} of {found.lines:,} lines could not be read" if found.unparsed else "") + "."
@@ -84,11 +85,11 @@ def _said(proposal: Proposal, found: Suggestion) -> str:
     else:
         said = (
             f"{limits} would have refused {trial.refused:,} of {found.requests:,} requests "
-            f"({trial.refused / found.requests:.2%}), of {len(trial.clients):,} {'client' if len(trial.clients) == 1 else 'clients'}, with waits of up to "
+            f"({trial.refused / found.requests:.2%}), of {count_of(len(trial.clients), 'client')}, with waits of up to "
             f"{say_duration(Fraction(trial.longest, SECOND))}"
         )
     if proposal.tight is not None:
-        said += f"; {proposal.tight} is the smallest that does the same to those it must spare"
+        said += f"; without room for more than was seen it would be {proposal.tight}"
     return "; ".join([said, *proposal.notes]) + "."
 
 

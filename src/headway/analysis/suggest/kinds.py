@@ -16,7 +16,7 @@ from headway.analysis.explain import say_duration
 from headway.analysis.suggest.agents import Agent
 from headway.analysis.suggest.facts import Facts
 
-__all__ = ["HONEST", "KINDS", "Judge", "Kind", "Verdict"]
+__all__ = ["HONEST", "KINDS", "Judge", "Kind", "Verdict", "count_of"]
 
 
 class Kind(StrEnum):
@@ -100,7 +100,7 @@ class Judge:
         if facts.probes and (facts.probe_routes >= 3 or facts.probes * _PROBE_SHARE >= facts.requests):
             example = f", such as {self.route(facts.probe_route)}" if facts.probe_route else ""
             evidence.append(
-                f"{_of(facts.probes, facts.requests)} for {_count(facts.probe_routes, 'path')} that scanners ask for{example}"
+                f"{_of(facts.probes, facts.requests)} for {count_of(facts.probe_routes, 'path')} that scanners ask for{example}"
             )
         return evidence
 
@@ -173,8 +173,9 @@ class Judge:
         return agent.name or agent.text[:60]
 
 
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+def count_of(number: int, thing: str) -> str:
+    """``1 client``, ``2,000 clients``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _of(part: int, whole: int, things: str = "requests") -> str:

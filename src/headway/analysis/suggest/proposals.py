@@ -207,8 +207,9 @@ def _refusals(quotas: Sequence[Quota], traffic: Asked, whom: str) -> dict[Quota,
 def _with_margin(tight: Quota, refused: _Refusals, traffic: Asked, others: str) -> Quota:
     """Room for what this traffic did not show, as long as that lets through hardly any of what is to be refused."""
     if not refused[0]:
-        return _grown(tight, _ALONE)
-    grown = [_grown(tight, margin) for margin in _MARGINS]
+        return _grown(tight, _ALONE, _ALONE)
+    grown = [_grown(tight, margin, margin) for margin in _MARGINS]
+    grown += [_grown(tight, Fraction(0), margin) for margin in _MARGINS]
     found = _refusals(list(dict.fromkeys(grown)), traffic, others)
     for quota in grown:
         requests, clients = found[quota]
@@ -217,9 +218,10 @@ def _with_margin(tight: Quota, refused: _Refusals, traffic: Asked, others: str) 
     return tight
 
 
-def _grown(quota: Quota, margin: Fraction) -> Quota:
-    count, burst = (rounded_up(number * (1 + margin)) for number in (quota.count, quota.burst))
-    return Quota(count, quota.period_ns, burst)
+def _grown(quota: Quota, faster: Fraction, more: Fraction) -> Quota:
+    """A quota whose count and burst are larger by a share, and round."""
+    count = rounded_up(quota.count * (1 + faster)) if faster else quota.count
+    return Quota(count, quota.period_ns, rounded_up(quota.burst * (1 + more)))
 
 
 def _total(

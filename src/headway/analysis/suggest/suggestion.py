@@ -11,7 +11,8 @@ from typing import Final
 from headway.analysis.access_log import request_matcher
 from headway.analysis.logs.block import Block, Fault
 from headway.analysis.suggest.agents import AgentKind
-from headway.analysis.suggest.duckdb_numpy_traffic import KEYS, Traffic
+from headway.analysis.suggest.duckdb_numpy_requests import KEYS
+from headway.analysis.suggest.duckdb_numpy_traffic import Traffic
 from headway.analysis.suggest.facts import Facts
 from headway.analysis.suggest.goals import DEFAULT_GOALS, Goal
 from headway.analysis.suggest.kinds import HONEST, KINDS, Judge, Kind
