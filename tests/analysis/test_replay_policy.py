@@ -337,4 +337,4 @@ def peak(lines: int) -> int:
 
 def test_memory_grows_with_the_keys_and_not_with_the_lines() -> None:
     """Three times the lines of as many keys take no more memory, with two policies and obedient callers too."""
-    assert peak(6_000) < peak(2_000) * 1.3
+    assert peak(12_000) < peak(4_000) * 1.2
