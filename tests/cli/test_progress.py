@@ -1,15 +1,13 @@
-"""Progress bars, and Ctrl-C between two pieces of work."""
+"""Progress bars."""
 
 from __future__ import annotations
 
 import io
-import signal
-import threading
 
 import pytest
 
 from headway.cli import progress
-from headway.cli.progress import Interrupts, Progress
+from headway.cli.progress import Progress
 
 
 class Terminal(io.StringIO):
@@ -79,49 +77,3 @@ def test_nothing_where_there_is_no_terminal(dumb: bool, monkeypatch: pytest.Monk
         bar.show(5)
         assert not bar.due
     assert out.getvalue() == ""
-
-
-def test_ctrl_c_waits_for_the_end_of_a_piece() -> None:
-    """A signal within a piece is heard after it; what the piece does is done as a whole."""
-    done = []
-    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
-        with interrupts.piece():
-            signal.raise_signal(signal.SIGINT)
-            done.append(1)
-        done.append(2)
-    assert done == [1]
-
-
-def test_ctrl_c_between_pieces_is_heard_at_once() -> None:
-    """Outside of a piece a signal acts as always, and the handler from before is back afterwards."""
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts:
-        with interrupts.piece():
-            pass
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_second_ctrl_c_ends_a_piece() -> None:
-    """Somebody who presses twice does not want to wait for the end of a piece."""
-    done = []
-    with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, interrupts.piece():
-        signal.raise_signal(signal.SIGINT)
-        done.append(1)
-        signal.raise_signal(signal.SIGINT)
-        done.append(2)
-    assert done == [1]
-
-
-def test_in_another_thread_it_does_nothing() -> None:
-    """Only the main thread may handle signals; elsewhere pieces are just run."""
-    done = []
-
-    def work() -> None:
-        with Interrupts() as interrupts, interrupts.piece():
-            done.append(1)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join(10)
-    assert done == [1]

@@ -7,7 +7,6 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 from headway.analysis.compare.contenders import DEFAULT, NAMES, contenders_for
@@ -15,7 +14,8 @@ from headway.analysis.compare.measure import Comparing, Comparison
 from headway.analysis.compare.patterns import Arrival, Pattern, arrivals_of, explain_pattern
 from headway.analysis.compare.report import as_json, report_of
 from headway.cli import exit_codes, pictures
-from headway.cli.progress import Interrupts, Progress
+from headway.cli.interrupt import Interruptible
+from headway.cli.progress import Progress
 from headway.core.quota import SECOND, Quota
 
 if TYPE_CHECKING:
@@ -129,28 +129,24 @@ def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, 
     comparing = Comparing(quota, contenders_for(quota, algorithms), min(SECOND, quota.period_ns))
     faults: list[Fault] = []
     lines = unread = 0
-    partial = ""
     fields = () if by == _EVERYONE else (by,)
     try:
-        with Progress(sys.stderr, "bytes", 1) as bar, Interrupts() as interrupts:
+        with Progress(sys.stderr, "bytes", 1) as bar, Interruptible() as ctrl_c:
             blocks = read_logs(
                 args.log,
                 fields,
                 form=args.format,
                 progress=lambda done, whole: bar.show(done, done / whole if whole else 0),
             )
-            with closing(blocks):  # type: ignore[type-var]  # a generator
-                for block in blocks:
-                    with interrupts.piece():
-                        lines += block.lines
-                        unread += len(block.faults)
-                        faults += block.faults[: _SHOWN_FAULTS - len(faults)]
-                        for arrival in _arrivals(block, by):
-                            comparing.add(arrival.key, arrival.at)
-    except KeyboardInterrupt:
-        partial = f"stopped by Ctrl-C after {lines:,} lines"
+            for block in ctrl_c.blocks(blocks):
+                lines += block.lines
+                unread += len(block.faults)
+                faults += block.faults[: _SHOWN_FAULTS - len(faults)]
+                for arrival in _arrivals(block, by):
+                    comparing.add(arrival.key, arrival.at)
     except OSError as error:
         return _fail(f"{error.filename or args.log[0]}: cannot be read: {error.strerror or error}", _NO_LOG)
+    partial = f"stopped by Ctrl-C after {lines:,} lines" if ctrl_c.stopped else ""
     for fault in faults:
         print(f"headway compare: {fault.source}:{fault.number}: {fault.problem}", file=sys.stderr)
     if lines and unread == lines:
@@ -169,14 +165,13 @@ def _arrivals(block: Block, by: str) -> Iterator[Arrival]:
 
 def _feed(comparing: Comparing, arrivals: list[Arrival], by: str) -> str:
     """Put a pattern's arrivals to it; says why it is partial if it is."""
-    try:
-        with Progress(sys.stderr, "requests", len(arrivals)) as bar, Interrupts() as interrupts:
-            for start in range(0, len(arrivals), _PIECE):
-                with interrupts.piece():
-                    for at, key in arrivals[start : start + _PIECE]:
-                        comparing.add(_EVERYONE if by == _EVERYONE else key, at)
-                bar.show(comparing.requests)
-    except KeyboardInterrupt:
+    starts = range(0, len(arrivals), _PIECE)
+    with Progress(sys.stderr, "requests", len(arrivals)) as bar, Interruptible() as ctrl_c:
+        for start in ctrl_c.blocks(starts):
+            for at, key in arrivals[start : start + _PIECE]:
+                comparing.add(_EVERYONE if by == _EVERYONE else key, at)
+            bar.show(comparing.requests)
+    if ctrl_c.stopped:
         return f"stopped by Ctrl-C after {comparing.requests:,} of {len(arrivals):,} requests"
     return ""
 

@@ -1,18 +1,13 @@
-"""Long work: a progress bar on one line of a terminal, and Ctrl-C that leaves whole what has been counted."""
+"""A progress bar for long work: one line of a terminal that is gone afterwards; nothing where there is no terminal."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
-__all__ = ["Interrupts", "Progress"]
+__all__ = ["Progress"]
 
 _BAR: Final = 30
 _EVERY_S: Final = 0.1
@@ -72,45 +67,3 @@ class Progress:
             return ""
         seconds = round(spent / done * (1 - done))
         return f", {seconds // 60}:{seconds % 60:02} left"
-
-
-class Interrupts:
-    """Ctrl-C between two pieces of work, never within one: what is counted by then is whole. Use it in a ``with``.
-
-    A second Ctrl-C during the same piece ends it at once. Outside of pieces, while a log is read, Ctrl-C acts as always. In
-    another than the main thread, where no signal arrives, it does nothing.
-    """
-
-    def __init__(self) -> None:
-        self._busy = self._heard = False
-        self._before: Any = None
-
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._hear)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    @contextmanager
-    def piece(self) -> Iterator[None]:
-        """Work that is done as a whole.
-
-        Raises:
-            KeyboardInterrupt: after it, if Ctrl-C came meanwhile.
-        """
-        self._busy = True
-        try:
-            yield
-        finally:
-            self._busy = False
-        if self._heard:
-            raise KeyboardInterrupt
-
-    def _hear(self, number: int, frame: FrameType | None) -> None:
-        if self._busy and not self._heard:
-            self._heard = True
-            return
-        raise KeyboardInterrupt
