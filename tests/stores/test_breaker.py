@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 
 import pytest
 
@@ -68,4 +70,53 @@ def test_one_line_an_outage_and_counters_for_all(
         breaker.succeeded()
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO", "WARNING", "INFO"]
     assert "on_store_failure decides until it is back" in caplog.messages[0]
+    assert [message for message in caplog.messages if "back;" in message] == [
+        "store x is back; 1000 calls were not tried"
+    ] * 2
     assert (breaker.failed_count, breaker.outages) == (6, 2)
+
+
+def test_of_many_threads_one_tries(breaker: Breaker, clock: ManualClock) -> None:
+    """When the pause is over, one of sixteen threads that come at once is let through."""
+    outage(breaker)
+    clock.advance(1)
+    start = threading.Barrier(16)
+    let_through: list[int] = []
+
+    def work(number: int) -> None:
+        start.wait()
+        try:
+            breaker.enter()
+        except StoreUnavailable:
+            return
+        let_through.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(let_through) == 1
+    assert breaker.skipped_count == 15
+
+
+def test_an_open_breaker_costs_microseconds() -> None:
+    """Ten thousand calls that are not tried take less than a hundredth of one deadline each."""
+    breaker = Breaker("store x", pause=3600)
+    outage(breaker)
+    begin = time.perf_counter()
+    for _ in range(10_000):
+        with pytest.raises(StoreUnavailable):
+            breaker.enter()
+    assert (time.perf_counter() - begin) / 10_000 < 0.001
+
+
+def test_a_child_s_breaker_is_not_locked(breaker: Breaker, clock: ManualClock) -> None:
+    """A lock that the parent held at the fork is not the child's."""
+    outage(breaker)
+    breaker._lock.acquire()
+    breaker.after_fork()
+    clock.advance(1)
+    breaker.enter()
+    breaker.succeeded()
+    assert not breaker.open

@@ -34,7 +34,7 @@ class Breaker:
         outages: how often it opened.
     """
 
-    __slots__ = ("__weakref__", "_in_a_row", "_lock", "_next_try", "_pause", "_ticks", "_until_open", "failed_count", "last_error",
+    __slots__ = ("__weakref__", "_in_a_row", "_lock", "_next_try", "_pause", "_ticks", "_told", "_until_open", "failed_count", "last_error",
                  "name", "open", "outages", "skipped_count")  # fmt: skip
 
     def __init__(
@@ -55,6 +55,7 @@ class Breaker:
         self._pause = pause
         self._ticks = ticks
         self._in_a_row = 0
+        self._told = 0
         self._next_try = 0.0
         self._lock = threading.Lock()
 
@@ -83,8 +84,9 @@ class Breaker:
         with self._lock:
             self._in_a_row = 0
             was_open, self.open = self.open, False
+            skipped, self._told = self.skipped_count - self._told, self.skipped_count
         if was_open:
-            _log("%s is back; %d calls were not tried", self.name, self.skipped_count, warning=False)
+            _log("%s is back; %d calls were not tried", self.name, skipped, warning=False)
 
     def failed(self, error: BaseException) -> None:
         """A call was not answered as it should."""

@@ -207,7 +207,7 @@ def test_functions_decide_and_change_as_the_core_does(back: bool, url: str, sche
     """On random histories of all algorithms, with reservations, debts, partial grants, shadows and quotas that change."""
     PostgresStore(url, unlogged=True).init()
     with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
-        for seed in range(40):
+        for seed in range(25):
             connection.execute(f"TRUNCATE {schema}.state")
             history = History(2 * seed + back, url)
             try:
