@@ -163,13 +163,15 @@ def test_stopped_for_three_seconds_in_mid_load(kind: str) -> None:
     """No call waits beyond its deadline; what lay in the queue of the stopped server is not charged when it goes on."""
     with redis_server("redis-6.2") as server, loaded(kind, server.port) as load:
         server.pause()
-        time.sleep(0.05)
+        stopped = time.monotonic()
+        until(lambda: time.monotonic() - stopped > 0.05)
         admitted, failed = load.admitted, load.failed
-        time.sleep(3)
+        until(lambda: time.monotonic() - stopped > 3)
         server.resume()
         going_on(load)
         load.stop.set()
-        time.sleep(0.5)
+        stopped = time.monotonic()
+        until(lambda: time.monotonic() - stopped > 0.5)
         assert load.admitted - admitted > 0
         assert load.failed > failed
         counts = used(server.port)
