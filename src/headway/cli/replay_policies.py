@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from headway.analysis.access_log import request_matcher
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
 from headway.analysis.replay_fields import KEYED, Mapped, mapped, read_fields
@@ -116,6 +117,8 @@ def _asked(args: argparse.Namespace) -> Asked | None:
         raise ValueError(f"top is {args.top}; expected a whole number from 0")
     if args.behind is not None and args.behind not in KEYED:
         raise ValueError(f"behind names {args.behind!r}, which a log does not have; expected any of {', '.join(KEYED)}")
+    if args.match is not None:
+        request_matcher(args.match)
     caller = read_fields(args.caller or "address", "--caller")
     also = [*caller, *([args.behind] if args.behind else []), *(["method", "path"] if args.match else []), "status"]
     policies = [today] if against is None else [today, against]
