@@ -9,6 +9,7 @@ import argparse
 import os
 import shutil
 import sys
+from codecs import lookup
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
@@ -109,24 +110,35 @@ def print_report(report: Report, out: TextIO | None = None) -> None:
 
     out = sys.stdout if out is None else out
     width = min(_WIDEST, shutil.get_terminal_size().columns) if out.isatty() else 80
-    print(report_text(report, width, _plotter(out)), file=out)
+    text = report_text(report, width, _plotter(out) if report.charts else None)
+    print(text if _shows(text, out) else text.encode(_encoding(out), "replace").decode(_encoding(out)), file=out)
 
 
 def _plotter(out: TextIO) -> Callable[[Chart, int], str] | None:
     """How to draw there; None where ``out`` is no terminal, or one that cannot show it."""
-    if not out.isatty() or os.environ.get("TERM") == "dumb" or not _shows_blocks(out) or find_spec("plotext") is None:
+    if not out.isatty() or os.environ.get("TERM") == "dumb" or not _shows("█┤▞─", out):
+        return None
+    if find_spec("plotext") is None:
+        print(f"headway: for plots in the terminal: {_EXTRA}", file=sys.stderr)
         return None
     from headway.analysis.pictures.plotext import plot_text
 
     return partial(plot_text, colour=not os.environ.get("NO_COLOR"))  # no-color.org: set and not empty
 
 
-def _shows_blocks(out: TextIO) -> bool:
+def _shows(text: str, out: TextIO) -> bool:
     try:
-        "█┤▞─".encode(out.encoding or "ascii")
-    except (UnicodeEncodeError, LookupError):
+        text.encode(_encoding(out))
+    except UnicodeEncodeError:
         return False
     return True
+
+
+def _encoding(out: TextIO) -> str:
+    try:
+        return lookup(out.encoding or "utf-8").name
+    except LookupError:
+        return "ascii"
 
 
 def _picture(text: str) -> Path:
