@@ -31,6 +31,7 @@ from headway.stores.postgres.base import (
     VERSION,
     BasePostgresStore,
     again,
+    is_outage,
     session,
     shown,
 )
@@ -165,7 +166,8 @@ class AsyncPostgresStore(BasePostgresStore):
                     await self._check(connection)
                 result = await self._begin(connection, begin, patient)
         except (psycopg.Error, OSError) as error:  # TimeoutError is an OSError
-            breaker.failed(error)
+            if is_outage(error):
+                breaker.failed(error)
             raise self._error(error) from error
         except StoreError as error:
             breaker.failed(error)

@@ -26,6 +26,7 @@ __all__ = [
     "VERSION",
     "BasePostgresStore",
     "again",
+    "is_outage",
     "session",
     "shown",
 ]
@@ -55,6 +56,12 @@ _GONE: Final = ("42883", "3F000", "42P01")
 """A function, a schema or a table that was there and is not: somebody changed the database under us."""
 
 _FORBIDDEN: Final = "42501"
+
+_OUTAGE: Final = ("08", "53", "57", "58", "XX")
+"""Classes of SQLSTATE: connections, resources, an operator's intervention, the system, internal errors."""
+
+_LOCK_SHARE: Final = 0.75
+"""What part of its deadline a decision waits for a key at most: so the server gives up first, and says so in time."""
 
 
 class BasePostgresStore:
@@ -174,6 +181,12 @@ def again(error: BaseException) -> bool:
     return getattr(error, "sqlstate", None) in _AGAIN
 
 
+def is_outage(error: BaseException) -> bool:
+    """Whether an error says that the server is in trouble, not that it answered no (a held key, a damaged row, a right)."""
+    code = getattr(error, "sqlstate", None)
+    return code is None or code[:2] in _OUTAGE
+
+
 def session(pid: int, deadline: float) -> str:
     """The first statement on a connection of ours: settings for it, where the backend that answers is its own.
 
@@ -183,7 +196,7 @@ def session(pid: int, deadline: float) -> str:
     return (
         f"SELECT CASE WHEN pg_backend_pid() = {pid} THEN "
         "set_config('default_transaction_isolation', 'read committed', false) || "
-        f"set_config('lock_timeout', '{max(1, int(deadline * 1000))}', false) END"
+        f"set_config('lock_timeout', '{max(1, int(deadline * 1000 * _LOCK_SHARE))}', false) END"
     )
 
 

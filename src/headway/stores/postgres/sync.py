@@ -30,6 +30,7 @@ from headway.stores.postgres.base import (
     VERSION,
     BasePostgresStore,
     again,
+    is_outage,
     shown,
 )
 from headway.stores.postgres.codec import gcra_line, read_state
@@ -176,7 +177,8 @@ class PostgresStore(BasePostgresStore):
                     self._check(connection)
                 result = self._begin(connection, begin, patient)
         except (psycopg.Error, OSError) as error:
-            breaker.failed(error)
+            if is_outage(error):
+                breaker.failed(error)
             raise self._error(error) from error
         except StoreError as error:
             breaker.failed(error)
