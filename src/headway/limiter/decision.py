@@ -103,6 +103,15 @@ class Decision:
             self._verdict = Verdict(plan.limits, outcomes, self.allowed, now, None, tuple(costs))
         return self._verdict
 
+    def at(self, index: int) -> tuple[Outcome | None, int]:
+        """One limit's outcome and what it was asked for, without working out the others'."""
+        if hasattr(self, "_verdict"):
+            return self._verdict.outcomes[index], self._verdict.costs[index]
+        now, costs, _, states = self._details()
+        if isinstance(states, Answer):
+            return states.outcomes[index], costs[index]
+        return self._plan.rules[index].decide(states[index], now, costs[index])[1], costs[index]
+
     @property
     def degraded(self) -> str | None:
         """Why the store did not decide, or None where it did."""
@@ -277,7 +286,7 @@ class OneDecision(Decision):
 
     def _details(self) -> tuple[int, Sequence[int], Sequence[Key], Sequence[State | None] | Answer]:
         _, now, cost, key, state = self._made
-        return now, (cost,), (key,), (state,)
+        return now, (cost,), (key,), state if isinstance(state, Answer) else (state,)
 
 
 def _outcome_dict(outcome: Outcome) -> dict[str, object]:

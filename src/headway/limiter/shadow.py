@@ -176,11 +176,12 @@ class ShadowCounts:
 
     def note(self, plan: Plan, keys: Sequence[Key], decision: Decision, attributes: Mapping[str, object]) -> Decision:
         """Count one decision that was made for good; returns it."""
-        verdict = decision.verdict
         for index, shadow in enumerate(plan.shadows):
-            outcome = verdict.outcomes[index] if shadow else None
-            if outcome is None or not verdict.costs[index]:
-                continue  # enforced, not asked, or the store was away
+            if not shadow:
+                continue
+            outcome, cost = decision.at(index)
+            if outcome is None or not cost:
+                continue  # the store was away, or only looked
             watched = self._watched[plan.limits[index].name]
             tier = watched.tier_of(attributes)
             with self.lock:
@@ -191,7 +192,7 @@ class ShadowCounts:
                 cell.seen.add(keys[index])
                 if not isinstance(outcome, Admitted):
                     cell.would_refuse += 1
-                    cell.newly += verdict.allowed
+                    cell.newly += decision.allowed
                     cell.refused.add(keys[index])
         return decision
 
