@@ -48,7 +48,7 @@ _EXAMPLES: Final = {
 }
 _SOURCES: Final = {
     "method": ("request",),
-    "path": ("request", "domain"),
+    "path": ("request",),
     "host": ("request", "vhost", "domain"),
     "duration": ("milliseconds", "receiving", "working", "sending"),
     "address": ("address", "client"),
@@ -81,8 +81,14 @@ def read_lines(
         else:
             times = stamps(written)
         values: dict[str, list[Any]] = {"time": times}
+        split: list[tuple[str | None, str | None, str | None]] = []
+        if "method" in fields or "path" in fields:
+            split = [split_request(value, form == "alb") for value in parts[at["request"]]]
         for field in fields:
-            if field != "time":
+            if field in ("method", "path"):
+                place = ("method", "path").index(field)
+                values[field] = [request[place] for request in split]
+            elif field != "time":
                 values[field] = _FIELDS.get(field, _text)(parts, at, field)
         faults: list[Fault] = []
         if None in times:
@@ -181,15 +187,6 @@ def _address(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:
     return found
 
 
-def _method(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:
-    return [split_request(value)[0] for value in parts[at["request"]]]
-
-
-def _path(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:
-    absolute = "domain" in at
-    return [split_request(value, absolute)[1] for value in parts[at["request"]]]
-
-
 def _host(parts: Parts, at: dict[str, int], field: str) -> list[str | None]:
     hosts = [split_request(value)[2] for value in parts[at["request"]]]
     for name in ("vhost", "domain"):
@@ -218,8 +215,6 @@ _FIELDS: Final[dict[str, Callable[[Parts, dict[str, int], str], list[Any]]]] = {
     "status": _number,
     "bytes": _number,
     "address": _address,
-    "method": _method,
-    "path": _path,
     "host": _host,
     "duration": _duration,
 }

@@ -50,7 +50,7 @@ class Requests:
         folder: Path,
         wanted: Callable[[str | None, str | None], bool] | None = None,
         *,
-        memory: int = 400,
+        memory: int = 256,
     ) -> None:
         self.by: tuple[str, ...] = ()
         self.routes = Routes()

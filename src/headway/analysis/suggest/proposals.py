@@ -1,7 +1,7 @@
 """Proposals: for each goal the limit that reaches it, found in the traffic and then tried on it.
 
-A per-client limit is GCRA. For a set of clients that must never be refused there is, for each pace, a smallest burst that
-refuses none of them; of those that refuse (nearly) most of the others the fastest pace is taken, and room is added as long as
+A per-client limit is GCRA. For a set of clients that must never be refused there is, for each count per period, a smallest burst that
+refuses none of them; of those that refuse (nearly) most of the others the fastest in the long run is taken, and room is added as long as
 that lets hardly any of the others through. Where nobody else is refused, it is the one that admits least in a minute.
 """
 
@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 from headway.analysis.suggest.goals import Goal, HonestGoal, StopTopGoal, TotalGoal
 from headway.analysis.suggest.numpy_levels import burst_needed, refused_of
-from headway.analysis.suggest.paces import Pace, paces_between, rounded_up
 from headway.analysis.suggest.percentiles import Histogram
+from headway.analysis.suggest.sustained import Sustained, rounded_up, sustained_between
 from headway.analysis.suggest.trial import Trial, try_limit, try_limits
 from headway.core.limit import Algorithm, Limit
 from headway.core.quota import DAY, HOUR, MINUTE, SECOND, Quota
@@ -162,7 +162,7 @@ def _each(
 
 
 def _chosen(refusals: dict[Quota, _Refusals], worth: Callable[[_Refusals], tuple[int, ...]]) -> Quota:
-    """Of those that refuse nearly as much as any the fastest pace, which leaves the others most room to come again."""
+    """Of those that refuse nearly as much as any the fastest in the long run, which leaves the others most room to come again."""
     requests, clients = max(refusals.values(), key=worth)
     if not requests:
         return min(refusals, key=lambda quota: (quota.most_in(MINUTE), quota.burst))
@@ -171,25 +171,25 @@ def _chosen(refusals: dict[Quota, _Refusals], worth: Callable[[_Refusals], tuple
 
 
 def _smallest(traffic: Asked, spared: str, long: bool) -> list[Quota]:
-    """For paces from what the busiest of them sends in the long run to its busiest minute: the smallest bursts."""
+    """For sustained from what the busiest of them sends in the long run to its busiest minute: the smallest bursts."""
     minute, hour = traffic.peak(spared, MINUTE), traffic.peak(spared, HOUR)
     if not minute:
         return []
     slowest = Fraction(traffic.peak(spared, DAY), DAY) if long else Fraction(hour, HOUR)
     fastest = max(Fraction(minute, MINUTE), Fraction(traffic.peak(spared, SECOND), 5 * SECOND))
-    paces = paces_between(slowest, fastest)
-    bursts = [1] * len(paces)
+    sustained = sustained_between(slowest, fastest)
+    bursts = [1] * len(sustained)
     for _, times in traffic.arrivals(spared):
         if len(times) <= min(bursts):
             break
-        for index, (count, period) in enumerate(paces):
+        for index, (count, period) in enumerate(sustained):
             if len(times) > bursts[index]:
                 bursts[index] = max(bursts[index], burst_needed(times, count, period))
-    return [_quota(pace, burst) for pace, burst in zip(paces, bursts, strict=True)]
+    return [_quota(long_run, burst) for long_run, burst in zip(sustained, bursts, strict=True)]
 
 
-def _quota(pace: Pace, burst: int) -> Quota:
-    count, period = pace
+def _quota(long_run: Sustained, burst: int) -> Quota:
+    count, period = long_run
     return Quota(count, period, max(1, burst))
 
 

@@ -1,4 +1,4 @@
-"""Paces that people write: round numbers a second, a minute, an hour or a day, between two rates."""
+"""Counts per period that people write: round numbers a second, a minute, an hour or a day, between two rates."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final
 
 from headway.core.quota import DAY, HOUR, MINUTE, SECOND
 
-__all__ = ["Pace", "paces_between", "rounded_up"]
+__all__ = ["Sustained", "rounded_up", "sustained_between"]
 
-Pace = tuple[int, int]
+Sustained = tuple[int, int]
 """(count, period in ns)."""
 
 _STEPS: Final = (10, 12, 15, 20, 25, 30, 40, 50, 60, 80)
@@ -28,8 +28,8 @@ def rounded_up(number: Fraction | int) -> int:
     return found
 
 
-def paces_between(low: Fraction, high: Fraction, most: int = 12) -> list[Pace]:
-    """Up to ``most`` paces from one rate to another, both in requests a ns; each is at least ``low``, evenly spread.
+def sustained_between(low: Fraction, high: Fraction, most: int = 12) -> list[Sustained]:
+    """Up to ``most`` of them from one rate to another, both in requests a ns; none below ``low``, evenly spread.
 
     Args:
         low: above 0.
@@ -37,7 +37,7 @@ def paces_between(low: Fraction, high: Fraction, most: int = 12) -> list[Pace]:
         most: at least 2.
     """
     ratio = float(high / low) ** (1 / (most - 1))
-    found: dict[Fraction, Pace] = {}
+    found: dict[Fraction, Sustained] = {}
     for step in range(most):
         rate = low * Fraction(ratio**step) if step else low
         count, period = _written(rate)
@@ -45,7 +45,7 @@ def paces_between(low: Fraction, high: Fraction, most: int = 12) -> list[Pace]:
     return [found[rate] for rate in sorted(found)]
 
 
-def _written(rate: Fraction) -> Pace:
+def _written(rate: Fraction) -> Sustained:
     for period, least in ((SECOND, _PER_SECOND_FROM), (MINUTE, 1), (HOUR, 1)):
         if rate * period >= least:
             return rounded_up(rate * period), period
