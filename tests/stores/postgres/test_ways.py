@@ -45,7 +45,14 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sent.append(str(text))
         return execute(self, text, *words, **named)
 
+    ask = Connection.ask
+
+    def asked(self: Connection, text: bytes, *words: Any) -> Any:
+        sent.append(text.decode())
+        return ask(self, text, *words)
+
     monkeypatch.setattr(Connection, "execute", counted)
+    monkeypatch.setattr(Connection, "ask", asked)
     return sent
 
 
@@ -139,13 +146,15 @@ def test_asynchronously_through_pgbouncer(bouncer: str, url: str) -> None:
 def test_directly_statements_are_prepared(url: str, server: PostgresServer) -> None:
     """Without a pooler in between a decision is prepared once and run many times."""
     store = PostgresStore(url)
+    limiter = Limiter(EVERY[0], store=store)
     for _ in range(10):
-        store.advance([Charge("n", EVERY[0], "x", 1)])
+        store.advance([Charge("n", limit, "x", 1) for limit in EVERY])
+        limiter.hit(id="x")
     assert store._connections is not None
     connection = store._connections.take(time.monotonic() + 10)
     prepared = connection.execute("SELECT statement FROM pg_prepared_statements").fetchall()
     store._connections.put_back(connection)
-    assert any("hit" in text for (text,) in prepared)
+    assert sorted(text.partition(f"{store.schema}.")[2].partition("(")[0] for (text,) in prepared) == ["advance", "hit"]
 
 
 def test_asynchronous_connections_and_pools_that_somebody_brings(url: str, schema: str) -> None:

@@ -31,7 +31,6 @@ from headway.stores.postgres.base import (
     VERSION,
     BasePostgresStore,
     again,
-    is_outage,
     session,
     shown,
 )
@@ -165,13 +164,8 @@ class AsyncPostgresStore(BasePostgresStore):
                 if not self._ready:
                     await self._check(connection)
                 result = await self._begin(connection, begin, patient)
-        except (psycopg.Error, OSError) as error:  # TimeoutError is an OSError
-            if is_outage(error):
-                breaker.failed(error)
-            raise self._error(error) from error
-        except StoreError as error:
-            breaker.failed(error)
-            raise
+        except (psycopg.Error, OSError, StoreError) as error:  # TimeoutError is an OSError
+            raise self._failed(error) from error
         breaker.succeeded()
         return result
 

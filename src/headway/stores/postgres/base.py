@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from headway.core.charge import Charge
 from headway.core.quota import parse_duration
 from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable, StoreUnusable
+from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres.flows import Advanced, Flow, advance
 from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, schema_sql
@@ -26,7 +27,6 @@ __all__ = [
     "VERSION",
     "BasePostgresStore",
     "again",
-    "is_outage",
     "session",
     "shown",
 ]
@@ -66,6 +66,8 @@ _LOCK_SHARE: Final = 0.75
 
 class BasePostgresStore:
     """Not for direct use; see ``PostgresStore``."""
+
+    breaker: Breaker
 
     def __init__(
         self,
@@ -160,6 +162,12 @@ class BasePostgresStore:
             wanted = "UNLOGGED" if chosen else "LOGGED"
             lines.append(f"the table stays as it is; to change it, run ALTER TABLE {self.schema}.state SET {wanted}")
         return [*lines, *(f"role {role} may call the functions" for role in roles)]
+
+    def _failed(self, error: BaseException) -> StoreError:
+        """The same, for a call that went through the breaker, which hears of it."""
+        if is_outage(error):
+            self.breaker.failed(error)
+        return error if isinstance(error, StoreError) else self._error(error)
 
     def _error(self, error: BaseException) -> StoreError:
         """What an error of psycopg or of the system means for a decision."""

@@ -21,9 +21,12 @@ from headway.core.sliding_log import SlidingLog
 from headway.core.sliding_window import SlidingWindow
 from headway.errors import LimitError
 
-__all__ = ["Lines", "array_of", "bill", "change_lines", "gcra_line", "lock_of", "locks_of", "read_state", "row", "said"]
+__all__ = ["Lines", "array_of", "bill", "change_lines", "hit_of", "lock_of", "locks_of", "read_state", "row", "said"]
 
 _LATEST: Final = 2**63 - 1
+_MOST_DEPTH: Final = 2**61
+"""Ns, 73 years: until the year 2115 a clock and two of them are less than 2**63."""
+
 _WINDOWS_AROUND: Final = 4
 _MOST_REMEMBERED: Final = 4096
 
@@ -54,12 +57,35 @@ def bill(charges: Sequence[Charge], now: int) -> Lines:
     return Lines(locks_of(keys), array_of(keys), _array(kinds), _array(numbers))
 
 
-def gcra_line(charge: Charge) -> str | None:
-    """The line of ``hit``; None for a charge that ``advance`` has to decide."""
-    if charge.cost == 0 or charge.lease is not None or charge.flexible or charge.limit.shadow:
+class Hit(NamedTuple):
+    """The arguments of ``hit`` but the time."""
+
+    lock: int
+    key: bytes
+    line: str
+    step: int | None
+    depth: int | None
+
+
+def hit_of(charge: Charge) -> Hit | None:
+    """The arguments of ``hit``; None for a charge that ``advance`` has to decide."""
+    limit = charge.limit
+    if charge.cost == 0 or charge.lease is not None or charge.flexible or limit.shadow:
         return None
-    kind, parameters = said(charge.limit, 0)
-    return f"{charge.cost}:{parameters}" if kind == "gcra" else None
+    kind, parameters = said(limit, 0)
+    if kind != "gcra":
+        return None
+    key = charge.stored_key()
+    return Hit(lock_of(key), key, f"{charge.cost}:{parameters}", *steps_of(limit, charge.cost))
+
+
+def steps_of(limit: Limit, cost: int) -> tuple[int | None, int | None]:
+    """The ns of a cost and of a full burst of GCRA, where both are whole ns and the cost may pass; else None."""
+    rule = limit.rule
+    gcra = rule.gcra if isinstance(rule, LeakyBucketQueue) else rule
+    if isinstance(gcra, Gcra) and gcra.scale == 1 and cost * gcra.interval <= gcra.depth <= _MOST_DEPTH:
+        return cost * gcra.interval, gcra.depth
+    return None, None
 
 
 def change_lines(changes: Sequence[Change], now: int, *, undo: bool) -> Lines:

@@ -10,10 +10,13 @@ import select
 import threading
 import time
 import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
 from psycopg import generators
+from psycopg.pq import ExecStatus
 from psycopg.waiting import Ready, Wait
 
 from headway.errors import StoreUnavailable
@@ -27,11 +30,13 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     """A connection of ours: commits by itself, and gives up at ``end`` (``time.monotonic``)."""
 
     end: float = 0.0
+    _names: dict[bytes, bytes]
 
     @classmethod
     def open(cls, url: str, end: float, deadline: float) -> Connection:
         """Connect by ``end``."""
         connection = cls(_until(generators.connect(url), end))
+        connection._names = {}
         sockets.add(connection)
         try:
             connection.end = end
@@ -47,6 +52,38 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:  # psycopg's own
         """Drive psycopg's generator, but not beyond ``end``."""
         return _until(gen, self.end, self.pgconn.socket)
+
+    def ask(self, text: bytes, values: Sequence[bytes | None], formats: Sequence[int]) -> bytes | None:
+        """The one value of a statement's one row, without a cursor: half of psycopg's time.
+
+        Args:
+            text: with $1 for each value; prepared when it is first asked, where that is possible.
+            values: as PostgreSQL reads them, None for NULL.
+            formats: of each value, 0 for text, 1 for bytes.
+
+        Raises:
+            psycopg.Error: what the server answered instead.
+            StoreUnavailable: nothing, by ``end``.
+        """
+        pgconn = self.pgconn
+        if self.prepare_threshold is None:
+            pgconn.send_query_params(text, values, None, formats)
+        else:
+            name = self._names.get(text)
+            if name is None:
+                name = b"_headway_%d" % len(self._names)
+                pgconn.send_prepare(name, text)
+                self._answer()
+                self._names[text] = name
+            pgconn.send_query_prepared(name, values, formats)
+        value: bytes | None = self._answer().get_value(0, 0)
+        return value
+
+    def _answer(self) -> Any:
+        answer = _until(generators.execute(self.pgconn), self.end, self.pgconn.socket)[-1]
+        if answer.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
+            raise psycopg.errors.error_from_result(answer, self.info.encoding)
+        return answer
 
     def drop(self) -> None:
         """Close without waiting for anything."""
@@ -101,6 +138,25 @@ class Connections:
             raise
         return connection
 
+    @contextmanager
+    def taken(self, end: float) -> Iterator[Connection]:
+        """``take``; afterwards somebody else may have it, unless it is in no order that one could rely on.
+
+        Raises:
+            What ``take`` raises.
+        """
+        connection = self.take(end)
+        try:
+            yield connection
+        except BaseException as error:
+            if isinstance(error, psycopg.Error) and not connection.closed and not connection.info.transaction_status:
+                self.put_back(connection)  # the server said no, and is there
+            else:
+                connection.drop()
+                self._places.release()
+            raise
+        self.put_back(connection)
+
     def put_back(self, connection: Connection) -> None:
         """It is in order, and somebody else may have it."""
         with self._lock:
@@ -109,11 +165,6 @@ class Connections:
                 self._idle.append(connection)
         if not kept:
             connection.drop()
-        self._places.release()
-
-    def drop(self, connection: Connection) -> None:
-        """It is in no order that somebody could rely on."""
-        connection.drop()
         self._places.release()
 
     def close(self) -> None:

@@ -14,17 +14,17 @@ from headway.core.rule import State
 from headway.errors import StoreUnavailable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.postgres.codec import (
+    Hit,
     array_of,
     bill,
     change_lines,
-    gcra_line,
-    lock_of,
+    hit_of,
     locks_of,
     read_state,
     row,
 )
 
-__all__ = ["Advanced", "Flow", "Trip", "advance", "change", "clear", "clears_after", "hit", "requota", "reset"]
+__all__ = ["Advanced", "Flow", "Trip", "advance", "change", "clear", "clears_after", "hit", "requota", "reset", "told"]
 
 _PAGE: Final = 500
 
@@ -55,12 +55,15 @@ Rows = list[tuple[Any, ...]]
 Flow = Generator[Trip, Rows, _Result]
 
 
-def hit(schema: str, key: bytes, line: str, at: int | None) -> Flow[tuple[bool, int, str]]:
+def hit(schema: str, asked: Hit, at: int | None) -> Flow[tuple[bool, int, str]]:
     """One plain charge of GCRA: whether it is admitted, the store's clock, the state before as it is stored."""
-    if at is None:
-        [(said,)] = yield Trip(f"SELECT {schema}.hit(%s, %s, %s)", (lock_of(key), key, line))
-    else:
-        [(said,)] = yield Trip(f"SELECT {schema}.hit(%s, %s, %s, %s)", (lock_of(key), key, line, at))
+    text = f"SELECT {schema}.hit(%s, %s, %s, %s::bigint, %s::bigint, %s)"
+    [(said,)] = yield Trip(text, (*asked, at))
+    return told(said)
+
+
+def told(said: str) -> tuple[bool, int, str]:
+    """What ``hit`` says."""
     decided_at, allowed, before = said.split(" ")
     return allowed == "1", int(decided_at), before
 
@@ -78,10 +81,10 @@ def advance(
         at: the time to decide by, in tests.
         past: where to go on looking for recovered keys; None: not now.
     """
-    line = gcra_line(charges[0]) if len(charges) == 1 and commit and past is None else None
-    if line is not None:
+    asked = hit_of(charges[0]) if len(charges) == 1 and commit and past is None else None
+    if asked is not None:
         charge = charges[0]
-        allowed, decided_at, before = yield from hit(schema, charge.stored_key(), line, at)
+        allowed, decided_at, before = yield from hit(schema, asked, at)
         settled = settle([charge.limit.rule], [read_state(charge.limit, before)], [charge.cost], decided_at)
         _agree(allowed, settled.allowed)
         return Advanced(Answer(allowed, decided_at, settled.outcomes, (charge.cost,)), None)

@@ -78,33 +78,25 @@ $$;
 
 -- Decide one plain charge of GCRA, the quick way: the translation of core.gcra.Gcra.decide. One call, one round trip.
 --
---   line     'cost:interval:depth:scale'
---   returns  the clock, '1' (admitted) or '0', and the state before, if any; a space between them
-CREATE FUNCTION {schema}.hit(lock bigint, k bytea, line text, at bigint DEFAULT NULL) RETURNS text
+--   line         'cost:interval:depth:scale'
+--   step, depth  the ns of the cost and of a full burst, where the scale is 1 and the cost no more than the burst
+--   returns      the clock, '1' (admitted) or '0', and the state before, if any; a space between them
+CREATE FUNCTION {schema}.hit(lock bigint, k bytea, line text, step bigint, depth bigint, at bigint DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
 $$
 DECLARE
-    scale constant text := split_part(line, ':', 4);
     now bigint;
     before text;
-    start numeric;
-    tat numeric;
-    depth numeric;
+    tat bigint;
     one record;
-    admitted boolean;
 BEGIN
     IF pg_advisory_xact_lock(lock) IS NULL THEN END IF;
     now := coalesce(at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000);
-    SELECT s.state INTO before FROM {schema}.state s WHERE s.key = k;
-    start := now * scale::numeric;
-    depth := split_part(line, ':', 3);
-    tat := coalesce(greatest(start, split_part(before, ':', 1)::numeric), start);
-    IF tat - start <= depth AND (before IS NULL OR substr(before, strpos(before, ':') + 1) = scale) THEN
-        tat := tat + split_part(line, ':', 1)::numeric * split_part(line, ':', 2)::numeric;
-        admitted := tat - start <= depth;
-        IF NOT admitted THEN RETURN now || ' 0 ' || coalesce(before, ''); END IF;
-        INSERT INTO {schema}.state AS s (key, state, expires)
-        VALUES (k, tat || ':' || scale, least(div(tat + scale::numeric - 1, scale::numeric), 9223372036854775807))
+    SELECT s.state, s.expires INTO before, tat FROM {schema}.state s WHERE s.key = k;
+    IF step IS NOT NULL AND (tat IS NULL OR (tat - now <= depth AND before = tat || ':1')) THEN  -- no sum is beyond 2**63
+        tat := coalesce(greatest(tat, now), now) + step;
+        IF tat - now > depth THEN RETURN now || ' 0 ' || coalesce(before, ''); END IF;
+        INSERT INTO {schema}.state AS s (key, state, expires) VALUES (k, tat || ':1', tat)
         ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires;
         RETURN now || ' 1 ' || coalesce(before, '');
     END IF;
@@ -113,9 +105,11 @@ BEGIN
         split_part(line, ':', 1)::numeric, 0, 0
     );
     IF one.kept IS NOT NULL THEN
-        PERFORM {schema}.put(ARRAY[k], ARRAY[one.kept], ARRAY[least(one.expires, 9223372036854775807)::bigint]);
+        INSERT INTO {schema}.state AS s (key, state, expires)
+        VALUES (k, one.kept, least(one.expires, 9223372036854775807)::bigint)
+        ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires;
     END IF;
-    RETURN now || CASE WHEN split_part(line, ':', 1)::numeric <= one.room THEN ' 1 ' ELSE ' 0 ' END || before;
+    RETURN now || CASE WHEN split_part(line, ':', 1)::numeric <= one.room THEN ' 1 ' ELSE ' 0 ' END || coalesce(before, '');
 END
 $$;
 

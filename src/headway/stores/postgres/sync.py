@@ -30,10 +30,9 @@ from headway.stores.postgres.base import (
     VERSION,
     BasePostgresStore,
     again,
-    is_outage,
     shown,
 )
-from headway.stores.postgres.codec import gcra_line, read_state
+from headway.stores.postgres.codec import hit_of, lock_of, read_state, said, steps_of
 from headway.stores.postgres.connections import Connection, Connections, shared_connections
 from headway.stores.postgres.flows import Flow
 from headway.stores.postgres.schema import SCHEMA_VERSION, grant_sql, schema_sql
@@ -91,20 +90,34 @@ class PostgresStore(BasePostgresStore):
     ) -> Callable[[Sequence[Key], Sequence[int]], tuple[bool, int, list[State | None]] | None] | None:
         """A limiter's short way: from one key and one cost above 0 to a decision; None: take the long one."""
         limit = limits[0]
-        ones = gcra_line(Charge(namespace, limit, "", 1))
-        if len(limits) > 1 or len(limit.by) > 1 or ones is None:
+        if len(limits) > 1 or len(limit.by) > 1 or self._connections is None or self.clock is not None:
             return None
-        name, stored, by = limit.name, limit.algorithm.stored, limit.by
-        rest = ones.partition(":")[2]
+        if hit_of(Charge(namespace, limit, "", 1)) is None:
+            return None
+        connections, breaker = self._connections, self.breaker
+        name, stored, by, parameters = limit.name, limit.algorithm.stored, limit.by, said(limit, 0)[1]
+        text = f"SELECT {self.schema}.hit($1, $2, $3, $4, $5)".encode()
+        ones = _texts(limit, 1, parameters)
 
         def hit(keys: Sequence[Key], costs: Sequence[int]) -> tuple[bool, int, list[State | None]] | None:
-            if self._connections is not None:
-                self._until_clean -= 1
-                if self._until_clean <= 0:
+            self._until_clean -= 1
+            if self._until_clean <= 0 or not self._ready or not self._leave.alive:
+                return None
+            key, cost = encode_key(namespace, name, stored, by, (keys[0],) if by else ()), costs[0]
+            breaker.enter()
+            try:
+                with connections.taken(time.monotonic() + self.deadline) as connection:
+                    answer = connection.ask(
+                        text,
+                        [b"%d" % lock_of(key), key, *(ones if cost == 1 else _texts(limit, cost, parameters))],
+                        _FORMATS,
+                    )
+            except (psycopg.Error, OSError, StoreError) as error:
+                if again(error):
                     return None
-            key, line = encode_key(namespace, name, stored, by, (keys[0],) if by else ()), f"{costs[0]}:{rest}"
-            at = self._at()
-            allowed, now, before = self._run(lambda: flows.hit(self.schema, key, line, at))
+                raise self._failed(error) from error
+            breaker.succeeded()
+            allowed, now, before = flows.told((answer or b"").decode())
             return allowed, now, [read_state(limit, before)]
 
         return hit
@@ -176,13 +189,8 @@ class PostgresStore(BasePostgresStore):
                 if not self._ready:
                     self._check(connection)
                 result = self._begin(connection, begin, patient)
-        except (psycopg.Error, OSError) as error:
-            if is_outage(error):
-                breaker.failed(error)
-            raise self._error(error) from error
-        except StoreError as error:
-            breaker.failed(error)
-            raise
+        except (psycopg.Error, OSError, StoreError) as error:
+            raise self._failed(error) from error
         breaker.succeeded()
         return result
 
@@ -241,16 +249,8 @@ class PostgresStore(BasePostgresStore):
         if not self._leave.alive:  # it was closed and is used again
             connections.stores += 1
             self._leave = weakref.finalize(self, _leave, connections)
-        connection = connections.take(end)
-        try:
+        with connections.taken(end) as connection:
             yield connection
-        except BaseException as error:
-            if isinstance(error, psycopg.Error) and not connection.closed and not connection.info.transaction_status:
-                connections.put_back(connection)  # the server said no, and is there
-            else:
-                connections.drop(connection)
-            raise
-        connections.put_back(connection)
 
     def _check(self, connection: Any) -> None:
         """See that the schema is there and ours, once; put it in place where that is allowed."""
@@ -277,6 +277,17 @@ class PostgresStore(BasePostgresStore):
                 return False
             connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
             return True
+
+
+_FORMATS = (0, 1, 0, 0, 0)
+
+
+def _texts(limit: Limit, cost: int, parameters: str) -> list[bytes | None]:
+    """The last arguments of ``hit``."""
+    return [
+        f"{cost}:{parameters}".encode(),
+        *(None if number is None else b"%d" % number for number in steps_of(limit, cost)),
+    ]
 
 
 def _leave(connections: Connections) -> None:
