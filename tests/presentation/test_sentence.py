@@ -214,3 +214,10 @@ def test_a_refusal_may_be_an_upper_bound() -> None:
     limit = Limit("x", Quota(3, MINUTE, concurrent=True))
     verdict = Verdict((limit,), (Refused(0, 30 * SECOND, 1, 1, at_most=True),), False, NOW)
     assert sentence(verdict).endswith("Try again in 30 seconds.")
+
+
+@pytest.mark.parametrize(("power", "said"), [(29, "1" + "0" * 29), (30, "≥ 10^29"), (5000, "≥ 10^4999")])
+def test_a_cost_too_long_to_read_is_told_by_its_size(power: int, said: str) -> None:
+    """However large a cost is, there is a sentence; from 10^30 on it says how large at least."""
+    verdict = Verdict((Limit("l", "5 per minute"),), (Never(5, 5, 0, 0),), False, NOW, None, (10**power,))
+    assert f"This request asks for {said} at once" in sentence(verdict)

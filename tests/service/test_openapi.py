@@ -14,6 +14,7 @@ from headway.service.openapi import openapi_document
 
 DOCUMENT = openapi_document()
 POLICIES = BUILTIN_TEXT.replace("sqlite:///limits.db", "memory://") + (
+    '[[policies.jobs.limits]]\nname = "at-once"\nquota = "9 at once for 60s"\nalgorithm = "concurrency"\n'
     '[[policies.banned.limits]]\nname = "ban"\nquota = "0/day"\n'
     '[[policies.tried.limits]]\nname = "trial"\nquota = "1/day"\nby = "id"\nshadow = true\n'
     '[[policies.tried.limits]]\nname = "all"\nquota = "1/day"\nshadow = true\n'
@@ -32,7 +33,7 @@ def test_it_is_served_as_it_is(service: Service) -> None:
     assert served == DOCUMENT
     assert served["openapi"].startswith("3.1.")
     operations = [operation for path in served["paths"].values() for operation in path.values()]
-    assert len({operation["operationId"] for operation in operations}) == len(operations) == 7
+    assert len({operation["operationId"] for operation in operations}) == len(operations) == 9
     for operation in operations:
         assert operation["summary"]
         assert all(response["description"] for response in operation["responses"].values())
@@ -86,7 +87,30 @@ def test_every_refusal_is_described(service: Service) -> None:
         answer = service.client.post("/v1/check", json={**ask, "cost": cost})
         seen.add(str(answer.status_code))
         _check_answer(operation, answer)
+    encoded = service.client.post("/v1/check", content=b"x", headers={"Content-Encoding": "gzip"})
+    seen.add(str(encoded.status_code))
+    _check_answer(operation, encoded)
     assert seen | {"408", "503"} == set(operation["responses"])
+
+
+def test_giving_back_is_answered_as_described(service: Service) -> None:
+    """A decision with a lease, and every answer to /v1/release and /v1/renew, one by one and as a batch."""
+    decision = service.client.post("/v1/check", json={"policy": "jobs"})
+    _check_answer(DOCUMENT["paths"]["/v1/check"]["post"], decision)
+    lease = decision.json()["lease"]
+    for path in ("/v1/renew", "/v1/release"):
+        operation = DOCUMENT["paths"][path]["post"]
+        _check({"lease": lease}, operation["requestBody"]["content"]["application/json"]["schema"], path)
+        seen = set()
+        for body in ({"lease": lease}, [{"lease": lease}, {"lease": ""}], {"lease": 1}, {"lease": lease, "x": 1}, "x"):
+            answer = service.client.post(path, json=body)
+            _check_answer(operation, answer)
+            seen.add(answer.status_code)
+        for content in (b"x", b"[" + b"1," * 1000 + b"1]"):
+            answer = service.client.post(path, content=content)
+            _check_answer(operation, answer)
+            seen.add(answer.status_code)
+        assert seen == {200, 400, 413, 422}
 
 
 def test_the_check_of_this_test_can_fail() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import stat
 from pathlib import Path
 
@@ -130,3 +131,36 @@ def test_who_comes_second_takes_the_first_one_s_key(home: Path, monkeypatch: pyt
     monkeypatch.setattr(Path, "exists", lambda _: False)
     assert secret_key(store, SECRET) == key
     assert sorted(path.name for path in home.glob("a.db.key*")) == ["a.db.key"]
+
+
+NETWORKED = [
+    "redis://localhost:1/0",
+    "redis+sentinel://a,b/main",
+    "redis+cluster://a:1",
+    "postgresql://u@localhost:1/d",
+]
+
+
+@pytest.mark.parametrize("url", NETWORKED)
+def test_a_networked_store_s_url_is_checked_without_reaching_for_it(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    """No connection is made, and no store is opened that would have to be closed."""
+    monkeypatch.setattr("headway.service.opening.open_store", None)
+    monkeypatch.setattr("socket.socket.connect", None)
+    check_store_url(url)
+    with pytest.raises(ConfigError):
+        check_store_url(f"{url}?deadline=soon")
+
+
+@pytest.mark.parametrize("url", NETWORKED)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_file_s_deadline_is_the_networked_store_s(tmp_path: Path, url: str, asynchronous: bool) -> None:
+    """In whole milliseconds or as text; without one the URL's own or the store's default counts."""
+    for said, expected in (('deadline = "250 ms"', 0.25), ("deadline = 40", 0.04), ("", 0.1)):
+        path = tmp_path / "limits.toml"
+        path.write_text(f'store = "{url}"\n{said}\n[policies.open]\nlimits = []\n')
+        file = read_policies(path).file
+        assert file is not None
+        store, key = open_policy_store(file, asynchronous=asynchronous)
+        assert store.deadline == expected  # type: ignore[union-attr]  # networked stores have one
+        assert key is None
+        assert inspect.iscoroutinefunction(store.advance) == asynchronous

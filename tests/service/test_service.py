@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import time
@@ -45,6 +46,16 @@ by = "key"
 [[policies.banned.limits]]
 name = "ban"
 quota = "0/day"
+
+[[policies.jobs.limits]]
+name = "at-once"
+quota = "2 at once for 60s"
+by = ["user", "team"]
+algorithm = "concurrency"
+[[policies.jobs.limits]]
+name = "often"
+quota = "100/hour"
+by = "user"
 
 [policies.open]
 limits = []
@@ -245,7 +256,6 @@ NOT_JSON = {
     "infinity": (b'{"policy": "codes", "cost": -Infinity}', "-Infinity is no JSON number"),
     "a member twice": (b'{"policy": "codes", "cost": 1, "cost": 2}', "'cost' is given twice"),
     "nested deeply": (b"[" * 100_000, "nested too deeply"),
-    "a very long number": (b'{"policy": "codes", "cost": 1' + b"0" * 5000 + b"}", "not usable JSON"),
 }
 
 
@@ -258,6 +268,135 @@ def test_what_is_no_json_is_400(service: Service, body: bytes, says: str) -> Non
     assert (document["type"], document["status"]) == ("urn:headway:not-json", 400)
     assert says in document["detail"]
     assert '"policy"' in document["expected"]
+
+
+LONG = b"1" + b"0" * 5_000
+
+
+@pytest.mark.parametrize("cost", [LONG, b'{"fast": %b}' % LONG], ids=["for all", "by limit"])
+def test_a_cost_of_any_length_is_never_admissible(service: Service, cost: bytes) -> None:
+    """Five thousand digits are a whole number above every burst: 422 never, not a body that cannot be read."""
+    answer = service.client.post(
+        "/v1/check", content=b'{"policy": "fast", "attributes": {"key": "l"}, "cost": %b}' % cost
+    )
+    assert answer.status_code == 422
+    assert answer.json()["type"] == "urn:headway:never-admissible"
+    assert "10^" in answer.json()["detail"]
+
+
+def test_a_negative_cost_of_any_length_says_that_it_is_negative(service: Service) -> None:
+    """Its first digits are shown, not all five thousand."""
+    answer = service.client.post(
+        "/v1/check", content=b'{"policy": "fast", "attributes": {"key": "l"}, "cost": -%b}' % LONG
+    )
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("cost is negative: -1000")
+    assert len(answer.json()["detail"]) < 120
+
+
+def test_an_attribute_s_number_of_any_length_is_its_text(service: Service) -> None:
+    """Two numbers of five thousand digits that differ in the last one are two keys; the text is the number's key too."""
+    keys = (LONG, LONG[:-1] + b"1", b'"%b"' % LONG)
+    bodies = [b'{"policy": "codes", "attributes": {"phone": %b, "ip": "long"}}' % key for key in keys]
+    statuses = [service.client.post("/v1/check", content=body).status_code for body in bodies]
+    assert statuses == [200, 200, 429]
+
+
+@pytest.mark.parametrize("path", ["/v1/check", "/v1/peek", "/v1/release", "/v1/renew"])
+@pytest.mark.parametrize("coding", ["gzip", "br", "gzip, identity"])
+def test_an_encoded_body_is_415(service: Service, path: str, coding: str) -> None:
+    """It says which encoding it was and what is taken; a body that is said to be as it is, is read."""
+    answer = service.client.post(path, content=b"x", headers={"Content-Encoding": coding})
+    assert answer.status_code == 415
+    assert answer.headers["accept-encoding"] == "identity"
+    assert answer.json()["type"] == "urn:headway:encoded"
+    assert coding in answer.json()["detail"]
+    plain = service.client.post(path, content=b"x", headers={"Content-Encoding": "Identity"})
+    assert plain.status_code == 400
+
+
+def test_what_is_held_can_be_given_back_and_renewed(service: Service) -> None:
+    """The lease of a decision frees its place once, renews it while it is held, and says false ever after."""
+
+    def hold() -> httpx.Response:
+        return service.check("jobs", user="ü", team="a")
+
+    def give_back(path: str, lease: object) -> object:
+        return service.client.post(f"/v1/{path}", json={"lease": lease}).json()
+
+    first, second, refused = hold(), hold(), hold()
+    assert (first.status_code, second.status_code, refused.status_code) == (200, 200, 429)
+    assert first.json()["lease_ms"] == 60_000
+    leases = [first.json()["lease"], second.json()["lease"]]
+    assert leases[0] != leases[1]
+    assert "lease" not in service.peek("jobs", user="b", team="b").json()
+    assert "lease" not in refused.json()
+    assert "lease" not in service.check("fast", key="no lease").json()
+    assert give_back("renew", leases[0]) == {"renewed": True}
+    assert give_back("release", leases[0]) == {"released": True}
+    assert give_back("release", leases[0]) == {"released": False}
+    assert give_back("renew", leases[0]) == {"renewed": False}
+    assert hold().status_code == 200
+    assert hold().status_code == 429
+    batch = service.client.post("/v1/release", json=[{"lease": leases[1]}, {"lease": "x"}, {"leese": 1}, {}])
+    assert batch.status_code == 200
+    assert batch.json()[0] == {"status": 200, "lease": {"released": True}}
+    assert [item["problem"]["pointer"] for item in batch.json()[1:]] == ["/1/lease", "/2/leese", "/3/lease"]
+    assert hold().status_code == 200
+
+
+def test_a_lease_s_units_of_other_limits_stay_charged(service: Service) -> None:
+    """Giving back frees what is held; what was counted in a time is counted."""
+    before = service.peek("jobs", user="c", team="c").json()["outcomes"]["often"]["remaining"]
+    held = service.check("jobs", user="c", team="c").json()
+    service.client.post("/v1/release", json={"lease": held["lease"]})
+    after = service.peek("jobs", user="c", team="c").json()["outcomes"]
+    assert after["often"]["remaining"] == before - 1
+    assert after["at-once"]["remaining"] == 1
+
+
+def sealed(document: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
+
+
+PART = ["at-once", 60_000_000_000, ["u", "t"], 1, 5]
+FORGED = {
+    "a number": (5, 422),
+    "no base64": ("?", 422),
+    "base64 of nothing": ("", 422),
+    "no JSON": ("AAAA", 422),
+    "no parts": (sealed(["jobs", 1, []]), 422),
+    "too little": (sealed(["jobs", 1]), 422),
+    "no policy's name": (sealed([["jobs"], 1, [PART]]), 422),
+    "time as text": (sealed(["jobs", "1", [PART]]), 422),
+    "another policy": (sealed(["job", 1, [PART]]), 404),
+    "another limit": (sealed(["jobs", 1, [["x", *PART[1:]]]]), 422),
+    "a limit that holds nothing": (sealed(["jobs", 1, [["often", *PART[1:]]]]), 422),
+    "a bool for a token": (sealed(["jobs", 1, [[*PART[:4], True]]]), 422),
+    "a token too large": (sealed(["jobs", 1, [[*PART[:4], 2**63]]]), 422),
+    "no units": (sealed(["jobs", 1, [[*PART[:3], 0, 5]]]), 422),
+    "a key of numbers": (sealed(["jobs", 1, [[*PART[:2], [1, 2], 1, 5]]]), 422),
+    "far too long": ("A" * 200_000, 422),
+    "nested": (sealed(["jobs", 1, json.loads("[" * 300 + "]" * 300)]), 422),
+}
+
+
+@pytest.mark.parametrize(("lease", "status"), FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("path", ["/v1/release", "/v1/renew"])
+def test_what_is_no_lease_is_said(service: Service, path: str, lease: object, status: int) -> None:
+    """Nothing that a client makes up is a failure of the service; the pointer leads to it."""
+    answer = service.client.post(path, json={"lease": lease})
+    assert answer.status_code == status
+    assert answer.json()["pointer"] == "/lease"
+    assert answer.json()["expected"]
+
+
+def test_a_lease_that_nobody_was_given_frees_nothing(service: Service) -> None:
+    """With the right shape and another token the answer is false, and who holds the place keeps it."""
+    service.check("jobs", user="u", team="t")
+    service.check("jobs", user="u", team="t")
+    assert service.client.post("/v1/release", json={"lease": sealed(["jobs", 1, [PART]])}).json() == {"released": False}
+    assert service.check("jobs", user="u", team="t").status_code == 429
 
 
 OK = {"phone": "p", "ip": "i"}
@@ -351,7 +490,7 @@ def test_health_never_costs_anything(service: Service) -> None:
 def test_policies_are_discoverable(service: Service) -> None:
     """A caller finds out which policies there are, what they ask for and what they admit."""
     policies = {policy["name"]: policy for policy in service.client.get("/v1/policies").json()["policies"]}
-    assert list(policies) == ["codes", "tokens", "fast", "banned", "open"]
+    assert list(policies) == ["codes", "tokens", "fast", "banned", "jobs", "open"]
     assert policies["tokens"]["attributes"] == ["account", "model"]
     assert policies["fast"]["limits"] == [
         {

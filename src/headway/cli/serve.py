@@ -59,14 +59,20 @@ def run(args: argparse.Namespace) -> int:
         print(f"headway serve: cannot listen on {args.host}:{args.port}: {_said(error)}", file=sys.stderr)
         return exit_codes.UNAVAILABLE
     with listener:
-        store, key = open_policy_store(file)
+        store, key = open_policy_store(file, asynchronous=True)
         api = Api(file, store, key)
         host, port = listener.getsockname()[:2]
         reloading = Reloading(api, args.file, store, read, _say)
         app = starlette.application(api, reloading.run)
-        uvicorn.serve(app, listener, on_started=lambda: _greet(api, host, port))
+        uvicorn.serve(
+            app,
+            listener,
+            on_started=lambda: _greet(api, host, port),
+            on_stopping=lambda: _say("stopping: what has been asked is answered, nobody new is let in"),
+        )
         for line in api.shadow_lines():
             _say(line)
+        _say("stopped")
     return exit_codes.OK
 
 

@@ -112,13 +112,18 @@ def _never(verdict: Verdict, limit: Limit | None, words: Language) -> str:
     most = verdict.binding.burst
     if verdict.costs:
         reason = words.gettext("This request asks for {cost} at once, and at most {most} are ever possible.").format(
-            cost=verdict.costs[verdict.bound], most=most
+            cost=_legible(verdict.costs[verdict.bound]), most=most
         )
     else:
         reason = words.gettext("This request asks for more than the {most} that are ever possible at once.").format(
             most=most
         )
     return _join(words, reason, useless)
+
+
+def _legible(units: int) -> str:
+    """A number; of one that nobody could read (and Python prints only up to 4300 digits) how large it is at least."""
+    return str(units) if units < 10**30 else f"≥ 10^{(units.bit_length() - 1) * 30103 // 100000}"
 
 
 def _join(words: Language, first: str, second: str) -> str:

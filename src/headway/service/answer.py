@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headway.core.change import Change
 from headway.core.outcome import Admitted, Outcome, Refused
 from headway.limiter.decision import Decision
 from headway.presentation.fields import Fields
 from headway.presentation.response import respond
 from headway.presentation.rounding import milliseconds_up
 from headway.service.fault import Fault
+from headway.service.lease import lease_text
 
 __all__ = ["Answer", "decided", "decision_document", "failed"]
 
@@ -38,18 +40,20 @@ class Answer:
         body = f"{json.dumps(document, ensure_ascii=False)}\n".encode("utf-8", "replace")
         return cls(status, (*headers, ("Content-Type", media_type), ("Cache-Control", "no-store")), body)
 
-    def in_batch(self) -> dict[str, object]:
-        """The same answer as one element of a batch's array."""
+    def in_batch(self, member: str) -> dict[str, object]:
+        """The same answer as one element of a batch's array, its body as ``member`` where it is no problem."""
         fields = {name: value for name, value in self.headers if name in _LIMIT_FIELDS}
-        member = "decision" if self.status == 200 else "problem"
-        return {"status": self.status, **({"headers": fields} if fields else {}), member: json.loads(self.body)}
+        named = member if self.status == 200 else "problem"
+        return {"status": self.status, **({"headers": fields} if fields else {}), named: json.loads(self.body)}
 
 
-def decided(decision: Decision, *, accept_language: str | None = None) -> Answer:
+def decided(decision: Decision, policy: str, *, accept_language: str | None = None) -> Answer:
     """The answer to a request that was decided: 200, 429, 422 (never), 403 (blocked) or 503 (the store was away)."""
     response = respond(decision.verdict, accept_language=accept_language)
     if decision.allowed:
-        return Answer.of(200, decision_document(decision), headers=response.headers)
+        held = decision.changes(give_back=True, holds_only=True)
+        document = {**decision_document(decision), **(_lease_document(policy, held) if held else {})}
+        return Answer.of(200, document, headers=response.headers)
     return Answer(response.status, response.headers, response.body)
 
 
@@ -70,6 +74,12 @@ def decision_document(decision: Decision) -> dict[str, Any]:
         **({"shadowed": list(decision.shadowed)} if decision.shadowed else {}),
         "outcomes": {name: _outcome_document(outcome) for name, outcome in decision.outcomes.items()},
     }
+
+
+def _lease_document(policy: str, held: tuple[Change, ...]) -> dict[str, Any]:
+    """What gives the units back that are held, and when the first of them are free by themselves."""
+    lasts = min(change.charge.limit.quota.period_ns for change in held)
+    return {"lease": lease_text(policy, held), "lease_ms": lasts // 1_000_000}
 
 
 def _outcome_document(outcome: Outcome) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from headway.core.limit import Limit
-from headway.errors import AttributeMissing, AttributeUnexpected, LimitError, UnknownName
+from headway.errors import AttributeMissing, AttributeUnexpected, LimitError, StoreError, UnknownName
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
 from headway.limiter.shadow import ShadowReport
@@ -20,7 +20,7 @@ from headway.policy.spelling import nearest
 from headway.service.answer import Answer, decided, failed
 from headway.service.fault import Fault
 from headway.service.openapi import openapi_document
-from headway.service.request import MAX_BATCH, CheckRequest, read_body, read_request
+from headway.service.request import MAX_BATCH, CheckRequest, read_body, read_release, read_request
 from headway.stores.base import AsyncStore, Store
 from headway.stores.memory import MemoryStore
 from headway.stores.url import open_async_store
@@ -50,7 +50,7 @@ class Api:
         LimitError: a secret limit without a key.
     """
 
-    def __init__(self, file: PolicyFile, store: Store, secret_key: bytes | None = None) -> None:
+    def __init__(self, file: PolicyFile, store: Store | AsyncStore, secret_key: bytes | None = None) -> None:
         if secret_key is None and isinstance(store, MemoryStore) and "HEADWAY_SECRET_KEY" not in os.environ:
             secret_key = secrets.token_bytes(32)  # one for all limiters to come: a reload must not change any key
         self.store: AsyncStore = open_async_store(store)
@@ -115,19 +115,11 @@ class Api:
             commit: charge what is admitted; False only looks.
             accept_language: the request's field, for the sentence of a refusal.
         """
-        found = read_body(body)
-        if isinstance(found, Fault):
-            return failed(found)
-        if not isinstance(found, list):
-            return await self._decide_one(found, "", commit, accept_language)
-        if len(found) > MAX_BATCH:
-            problem = f"the batch has {len(found)} requests"
-            return failed(Fault(413, problem, "urn:headway:too-large", f"at most {MAX_BATCH} requests in one batch"))
-        answers = [
-            (await self._decide_one(item, f"/{index}", commit, accept_language)).in_batch()
-            for index, item in enumerate(found)
-        ]
-        return Answer.of(200, answers)
+        return await _each(body, lambda item, where: self._decide_one(item, where, commit, accept_language), "decision")
+
+    async def give_back(self, body: bytes, *, renew: bool) -> Answer:
+        """End one lease, or an array of them in order; with ``renew`` let them last their whole time from now."""
+        return await _each(body, lambda item, where: self._give_back_one(item, where, renew), "lease")
 
     def health(self) -> Answer:
         """The process runs; touches neither limits nor the store."""
@@ -204,7 +196,26 @@ class Api:
             expected = f"a whole number, or numbers by limit name; limits without a fixed cost: {names}"
             return failed(Fault(422, str(error), "urn:headway:invalid-request", expected, f"{where}/cost"))
         self._note(decision, request)
-        return decided(decision, accept_language=accept_language)
+        return decided(decision, request.policy, accept_language=accept_language)
+
+    async def _give_back_one(self, item: object, where: str, renew: bool) -> Answer:
+        held = read_release(item, where)
+        if isinstance(held, Fault):
+            return failed(held)
+        serving = self._serving
+        limiter = serving.limiters.get(held.policy)
+        if limiter is None:
+            return failed(_unknown(held.policy, serving.limiters, where, "lease"))
+        decision = held.decision(serving.file.policies[held.policy])
+        if decision is None:
+            problem = f"policy {held.policy!r} has no limit any more that this lease is of"
+            return failed(Fault(422, problem, "urn:headway:invalid-request", "a lease of its limits", f"{where}/lease"))
+        try:
+            done = await (limiter.renew(decision) if renew else limiter.release(decision))
+        except StoreError as error:
+            problem = f"the store does not answer, and the lease expires by itself: {error}"
+            return failed(Fault(503, problem, expected="another try", headers=(("Retry-After", "1"),)))
+        return Answer.of(200, {"renewed" if renew else "released": done})
 
     def _note(self, decision: Decision, request: CheckRequest) -> None:
         """Say once an outage that the store does not decide, and once that it does again."""
@@ -239,7 +250,26 @@ class Api:
         return self._serving.limiters[policy].shadow_report().of(limit).would_refuse
 
 
-def _unknown(policy: str, known: Mapping[str, object], where: str) -> Fault:
+async def _each(body: bytes, one: Callable[[object, str], Awaitable[Answer]], member: str) -> Answer:
+    """Answer a body: one request, or an array of them in order.
+
+    Args:
+        body: the request's.
+        one: answers one, given its JSON and a pointer to it.
+        member: where in a batch's element the answer is.
+    """
+    found = read_body(body)
+    if isinstance(found, Fault):
+        return failed(found)
+    if not isinstance(found, list):
+        return await one(found, "")
+    if len(found) > MAX_BATCH:
+        problem = f"the batch has {len(found)} requests"
+        return failed(Fault(413, problem, "urn:headway:too-large", f"at most {MAX_BATCH} requests in one batch"))
+    return Answer.of(200, [(await one(item, f"/{index}")).in_batch(member) for index, item in enumerate(found)])
+
+
+def _unknown(policy: str, known: Mapping[str, object], where: str, member: str = "policy") -> Fault:
     meant = nearest(policy, known)
     hint = f"; did you mean {meant!r}?" if meant else ""
     return Fault(
@@ -247,5 +277,5 @@ def _unknown(policy: str, known: Mapping[str, object], where: str) -> Fault:
         f"no policy is named {policy!r}{hint}",
         "urn:headway:unknown-policy",
         f"one of {', '.join(known)}",
-        f"{where}/policy",
+        f"{where}/{member}",
     )

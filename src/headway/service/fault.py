@@ -14,6 +14,7 @@ _TITLES: Final = {
     "urn:headway:missing-attribute": "Missing Attribute",
     "urn:headway:unknown-policy": "Unknown Policy",
     "urn:headway:too-large": "Too Large",
+    "urn:headway:encoded": "Encoded Body",
     "urn:headway:not-ready": "Not Ready",
 }
 

@@ -25,6 +25,8 @@ def openapi_document() -> _Schema:
         "paths": {
             "/v1/check": {"post": _decision("check", "Decide a request, and charge it if it is admitted")},
             "/v1/peek": {"post": _decision("peek", "What /v1/check would answer now; nothing is charged")},
+            "/v1/release": {"post": _giving_back("release", "Give back what a decision holds", "Released")},
+            "/v1/renew": {"post": _giving_back("renew", "Let a lease last its whole time from now", "Renewed")},
             "/v1/policies": _get("policies", "Which policies there are", {"200": _ok("Policies")}),
             "/v1/shadow": _get("shadow", "What shadow limits would have refused", {"200": _ok("Shadows")}),
             "/healthz": _get(
@@ -87,6 +89,7 @@ def _decision(name: str, summary: str) -> _Schema:
             "404": _problem("No policy of that name."),
             "408": _problem("The body was not complete in time."),
             "413": _problem("The body or the batch is too long."),
+            "415": _problem("The body has a Content-Encoding."),
             "422": _problem(
                 "Something is missing or of the wrong type (pointer says where), or the cost can never fit "
                 "(type urn:headway:never-admissible).",
@@ -97,6 +100,37 @@ def _decision(name: str, summary: str) -> _Schema:
             "503": _problem(
                 "The store could not decide and a limit says to deny then.", "RateLimit-Policy", "Retry-After"
             ),
+        },
+    }
+
+
+def _giving_back(name: str, summary: str, schema: str) -> _Schema:
+    answers = {"type": "array", "items": _ref(f"{schema}Item")}
+    return {
+        "operationId": name,
+        "summary": summary,
+        "description": "Of a lease that has expired or was given back before the answer says false. "
+        "An array is a batch, as for /v1/check.",
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {
+                    "schema": {"oneOf": [_ref("Lease"), {"type": "array", "maxItems": 1000, "items": {}}]}
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "Done, or the answers to a batch.",
+                "content": {"application/json": {"schema": {"oneOf": [_ref(schema), answers]}}},
+            },
+            "400": _problem("The body is not JSON in UTF-8."),
+            "404": _problem("The lease's policy is not served any more."),
+            "408": _problem("The body was not complete in time."),
+            "413": _problem("The body or the batch is too long."),
+            "415": _problem("The body has a Content-Encoding."),
+            "422": _problem("This is no lease of a policy that is served."),
+            "503": _problem("The store does not answer; the lease expires by itself.", "Retry-After"),
         },
     }
 
@@ -150,8 +184,10 @@ def _schemas() -> _Schema:
                 "degraded": {"const": True, "description": "decided without the store"},
                 "shadowed": {**texts, "description": "shadow limits that would have refused, were they enforced"},
                 "outcomes": {"type": "object", "additionalProperties": _ref("Outcome")},
+                "lease": {"type": "string", "description": "gives back what is held (concurrency)"},
+                "lease_ms": {**count, "description": "until the first units held are free by themselves, milliseconds"},
             },
-            optional=("degraded", "shadowed"),
+            optional=("degraded", "shadowed", "lease", "lease_ms"),
         ),
         "Outcome": _object(
             {
@@ -207,6 +243,11 @@ def _schemas() -> _Schema:
                 ),
             ]
         },
+        "Lease": _object({"lease": {"type": "string", "description": "from the decision"}}),
+        "Released": _object({"released": {"type": "boolean"}}),
+        "Renewed": _object({"renewed": {"type": "boolean"}}),
+        "ReleasedItem": _item("Released"),
+        "RenewedItem": _item("Renewed"),
         "Fields": {"type": "object", "additionalProperties": text},
         "Policies": _object({"policies": {"type": "array", "items": _ref("Policy")}}),
         "Policy": _object(
@@ -269,6 +310,17 @@ def _object(properties: _Schema, *, optional: tuple[str, ...] = ()) -> _Schema:
         "properties": properties,
         "required": [name for name in properties if name not in optional],
         "additionalProperties": False,
+    }
+
+
+def _item(schema: str) -> _Schema:
+    """An element of a batch's answer: what was asked for, or why not."""
+    status: _Schema = {"type": "integer", "minimum": 400, "maximum": 599}
+    return {
+        "oneOf": [
+            _object({"status": {"const": 200}, "lease": _ref(schema)}),
+            _object({"status": status, "headers": _ref("Fields"), "problem": _ref("Problem")}, optional=("headers",)),
+        ]
     }
 
 

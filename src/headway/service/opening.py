@@ -7,14 +7,15 @@ import secrets
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import overload
 
 from headway.core.limit import Limit
 from headway.errors import ConfigError
 from headway.policy.builtin import builtin_policies
 from headway.policy.policy import PolicyFile
 from headway.policy.toml import Reading, read_policy_file
-from headway.stores.base import Store
-from headway.stores.url import open_store
+from headway.stores.base import AsyncStore, Store
+from headway.stores.url import check_networked, is_networked, open_async_store, open_store
 
 __all__ = ["check_store_url", "open_policy_store", "read_policies", "secret_key", "state_folder"]
 
@@ -34,14 +35,25 @@ def read_policies(path: Path | None) -> Reading:
     return Reading(policies, (), policies.warnings)
 
 
-def open_policy_store(file: PolicyFile) -> tuple[Store, bytes | None]:
+@overload
+def open_policy_store(file: PolicyFile) -> tuple[Store, bytes | None]: ...
+@overload
+def open_policy_store(file: PolicyFile, *, asynchronous: bool) -> tuple[Store | AsyncStore, bytes | None]: ...
+def open_policy_store(file: PolicyFile, *, asynchronous: bool = False) -> tuple[Store | AsyncStore, bytes | None]:
     """The store of a policy file and the key for its secret attributes (None where the limiter finds it by itself).
+
+    Args:
+        file: its ``deadline`` is that of a networked store.
+        asynchronous: open a networked store for an event loop.
 
     Raises:
         ConfigError: no key can be had.
         StoreUnusable: what the URL names cannot serve.
     """
-    store = open_store(file.store, base=file.folder)
+    deadline = None if file.deadline_ns is None else file.deadline_ns / 1e9
+    if asynchronous and is_networked(file.store):
+        return open_async_store(file.store, deadline=deadline), None
+    store = open_store(file.store, base=file.folder, deadline=deadline)
     try:
         return store, secret_key(store, [limit for policy in file.policies.values() for limit in policy.plain_limits])
     except BaseException:
@@ -50,7 +62,7 @@ def open_policy_store(file: PolicyFile) -> tuple[Store, bytes | None]:
 
 
 def check_store_url(url: str) -> None:
-    """Whether a URL names a store, without creating the file that it names.
+    """Whether a URL names a store, without creating the file or reaching for the server that it names.
 
     Raises:
         ConfigError: it names none, with what is accepted.
@@ -62,7 +74,10 @@ def check_store_url(url: str) -> None:
         names_file = parts.path.strip("/") and not parts.path.endswith("/")
         if parts.scheme == "sqlite" and names_file and not (parts.netloc or parts.query or parts.fragment):
             return
-        open_store(url).close()  # says what is wrong; a memory store costs nothing
+        if is_networked(url):
+            check_networked(url)
+        else:
+            open_store(url).close()  # says what is wrong; a memory store costs nothing
     except ConfigError:
         raise
     except ValueError as error:  # urlsplit's own complaint
@@ -91,7 +106,7 @@ def state_folder() -> Path:
     return folder
 
 
-def secret_key(store: Store, limits: list[Limit]) -> bytes | None:
+def secret_key(store: Store | AsyncStore, limits: list[Limit]) -> bytes | None:
     """The key that values of secret attributes are hashed with.
 
     The environment variable HEADWAY_SECRET_KEY comes first and is left to the limiter, which reads it itself; so is a

@@ -16,7 +16,7 @@ from headway.errors import HeadwayError
 from headway.policy.policy import PolicyFile
 from headway.service.api import Api
 from headway.service.opening import read_policies, secret_key
-from headway.stores.base import Store
+from headway.stores.base import AsyncStore, Store
 
 __all__ = ["Mark", "Reloading", "mark"]
 
@@ -37,7 +37,9 @@ class Reloading:
         say: called with each line that an operator should read.
     """
 
-    def __init__(self, api: Api, path: Path | None, store: Store, read: Mark, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, api: Api, path: Path | None, store: Store | AsyncStore, read: Mark, say: Callable[[str], None]
+    ) -> None:
         self.api = api
         self.path = path
         self.say = say

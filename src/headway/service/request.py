@@ -5,19 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from headway.policy.spelling import nearest
 from headway.service.fault import Fault
+from headway.service.lease import Held, read_lease
 
-__all__ = ["MAX_BATCH", "CheckRequest", "read_body", "read_request"]
+__all__ = ["MAX_BATCH", "CheckRequest", "read_body", "read_release", "read_request"]
 
 MAX_BATCH: Final = 1000
 """The most requests in one batch."""
 
 _MEMBERS: Final = ("policy", "attributes", "cost")
+_MOST_DIGITS: Final = 4300
+"""Digits that Python reads as a number without being asked; what has more fits no limit, whatever its last digits are."""
+
 _EXPECTED: Final = '{"policy": "NAME", "attributes": {"NAME": "VALUE"}, "cost": 1}'
+_RELEASE: Final = '{"lease": "…"} with the text that /v1/check gave as "lease"'
 _COST: Final = "a whole number from 0, or an object of such numbers by limit name"
+
+
+class _Long(str):
+    """A whole number with more digits than anything is counted in, as it was written."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,9 @@ class CheckRequest:
 def read_body(body: bytes) -> object | Fault:
     """The JSON of a body; its content type does not matter. A member given twice and NaN are no JSON here."""
     try:
-        found: object = json.loads(body.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_no_constant)
+        found: object = json.loads(
+            body.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_no_constant, parse_int=_whole
+        )
     except UnicodeDecodeError as error:
         return _not_json(f"the body is not UTF-8: {error.reason} at byte {error.start}")
     except json.JSONDecodeError as error:
@@ -73,7 +86,19 @@ def read_request(item: object, where: str = "") -> CheckRequest | Fault:
     fault = _check_attributes(attributes, f"{where}/attributes")
     if fault is None:
         fault = _check_cost(item.get("cost", 1), f"{where}/cost")
-    return fault or CheckRequest(policy, attributes, item.get("cost", 1))
+    return fault or CheckRequest(policy, attributes, _counted(item.get("cost", 1)))
+
+
+def read_release(item: object, where: str = "") -> Held | Fault:
+    """One lease to give back or to renew, from its JSON; see ``read_request``."""
+    if not isinstance(item, dict):
+        return _invalid(where, f"a request is an object, not {_said(item)}", _RELEASE)
+    for name in item:
+        if name != "lease":
+            return _invalid(f"{where}/{_pointed(name)}", f"unknown member {name!r}", _RELEASE)
+    if "lease" not in item:
+        return _invalid(f"{where}/lease", "lease is missing", _RELEASE)
+    return read_lease(item["lease"], f"{where}/lease")
 
 
 def _check_attributes(attributes: object, where: str) -> Fault | None:
@@ -96,14 +121,29 @@ def _check_cost(cost: object, where: str) -> Fault | None:
 
 
 def _check_units(units: object, name: str, where: str) -> Fault | None:
+    if isinstance(units, _Long):
+        return _invalid(where, f"{name} is negative: {_said(units)}", _COST) if units.startswith("-") else None
     if isinstance(units, bool) or not isinstance(units, int):
         return _invalid(where, f"{name} is {_said(units)}", _COST)
     return _invalid(where, f"{name} is negative: {_said(units)}", _COST) if units < 0 else None
 
 
+def _counted(cost: Any) -> Any:
+    """A checked cost in numbers: a long one counts as the largest that is read, which is above every burst too."""
+    if isinstance(cost, dict):
+        return {name: _counted(units) for name, units in cost.items()}
+    return 10 ** (_MOST_DIGITS - 1) if isinstance(cost, _Long) else cost
+
+
+def _whole(digits: str) -> int | _Long:
+    return int(digits) if len(digits) <= _MOST_DIGITS else _Long(digits)
+
+
 def _said(value: object) -> str:
     """A JSON value's kind for a message, with the value where it is short."""
     match value:
+        case _Long():
+            return f"{value[:57]}..., an integer"
         case None:
             return "null"
         case dict():

@@ -55,6 +55,13 @@ def application(api: Api, beside: Callable[[], Coroutine[None, None, None]] | No
 
         return endpoint
 
+    def give_back(*, renew: bool) -> _Endpoint:
+        async def endpoint(request: Request) -> Response:
+            body = await _body(request)
+            return _sent(failed(body) if isinstance(body, Fault) else await api.give_back(body, renew=renew))
+
+        return endpoint
+
     def told(answer: Callable[[], Answer]) -> _Endpoint:
         async def endpoint(_: Request) -> Response:
             return _sent(answer())
@@ -68,6 +75,8 @@ def application(api: Api, beside: Callable[[], Coroutine[None, None, None]] | No
         routes=[
             Route("/v1/check", decide(commit=True), methods=["POST"]),
             Route("/v1/peek", decide(commit=False), methods=["POST"]),
+            Route("/v1/release", give_back(renew=False), methods=["POST"]),
+            Route("/v1/renew", give_back(renew=True), methods=["POST"]),
             Route("/v1/policies", told(api.policies), methods=["GET"]),
             Route("/v1/shadow", told(api.shadow), methods=["GET"]),
             Route("/healthz", told(api.health), methods=["GET"]),
@@ -82,7 +91,16 @@ def application(api: Api, beside: Callable[[], Coroutine[None, None, None]] | No
 
 
 async def _body(request: Request) -> bytes | Fault:
-    """The body, or the fault of one that is too long: nothing is kept of what comes after the bound."""
+    """The body, or the fault of one that is compressed or too long: nothing is kept of what comes after the bound."""
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in ("", "identity"):
+        return Fault(
+            415,
+            f"the body is encoded as {coding[:60]!r}, which is not read here",
+            "urn:headway:encoded",
+            "a body without Content-Encoding",
+            headers=(("Accept-Encoding", "identity"),),  # RFC 9110 §12.5.3: what this resource takes
+        )
     too_long = Fault(413, "the body is too long", "urn:headway:too-large", f"at most {MAX_BODY} bytes")
     length = request.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 12 or int(length) > MAX_BODY):

@@ -65,15 +65,22 @@ def listen(host: str, port: int) -> socket.socket:
     return opened
 
 
-def serve(application: _Application, listener: socket.socket, *, on_started: Callable[[], None]) -> None:
+def serve(
+    application: _Application,
+    listener: socket.socket,
+    *,
+    on_started: Callable[[], None],
+    on_stopping: Callable[[], None] = lambda: None,
+) -> None:
     """Serve until SIGTERM or Ctrl-C, then drain; a second Ctrl-C drops what is still open.
 
     Args:
         application: an ASGI application.
         listener: from ``listen``; it is closed at the end.
         on_started: called once requests are answered.
+        on_stopping: called when a stop was asked for, before what is open is drained.
     """
-    server = _Server(application, on_started)
+    server = _Server(application, on_started, on_stopping)
     server.run(sockets=[listener])
 
 
@@ -108,7 +115,9 @@ class _Impatient(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    def __init__(self, application: _Application, on_started: Callable[[], None]) -> None:
+    def __init__(
+        self, application: _Application, on_started: Callable[[], None], on_stopping: Callable[[], None]
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 self._answer,
@@ -126,12 +135,14 @@ class _Server(uvicorn.Server):
         )
         self._application = application
         self._on_started = on_started
+        self._on_stopping = on_stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._on_stopping()
         await self._stop_listening(sockets or [])
         await asyncio.sleep(_LAST_REQUESTS_S)
         await super().shutdown(sockets)

@@ -12,7 +12,7 @@ from headway.stores.memory import MemoryStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["open_async_store", "open_store"]
+__all__ = ["check_networked", "is_networked", "open_async_store", "open_store"]
 
 _ACCEPTED = (
     "memory://, sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://user@host/database, "
@@ -23,12 +23,13 @@ _POSTGRES = ("postgresql:", "postgres:")
 _REDIS = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
 
 
-def open_store(url: str, *, base: Path | None = None) -> Store:
+def open_store(url: str, *, base: Path | None = None, deadline: float | None = None) -> Store:
     """Open the store a URL names.
 
     Args:
         url: its parts are percent-decoded.
         base: the folder that relative SQLite paths start from; default: the working directory.
+        deadline: seconds that a networked store may take for an answer; default: what its URL says, else its own.
 
     Raises:
         ConfigError: a URL that names no store, with what is accepted.
@@ -41,13 +42,13 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
     if url.startswith(_REDIS):
         from headway.stores.redis.sync import RedisStore  # only its users pay
 
-        return RedisStore(url)
+        return RedisStore(url, deadline=deadline)
     if url.startswith(_POSTGRES):
         try:
             from headway.stores.postgres.sync import PostgresStore  # only its users pay
         except ImportError as error:
             raise ConfigError(_missing("postgres", url)) from error
-        return PostgresStore(url)
+        return PostgresStore(url, deadline=deadline)
     from urllib.parse import unquote, urlsplit  # slow to import; a memory store does without
 
     try:
@@ -67,8 +68,15 @@ def open_store(url: str, *, base: Path | None = None) -> Store:
             raise ConfigError(f"store URL {url!r} names no store known here; expected {_ACCEPTED}")
 
 
-def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = None) -> AsyncStore:
+def open_async_store(
+    store: str | Store | AsyncStore, *, base: Path | None = None, deadline: float | None = None
+) -> AsyncStore:
     """The asynchronous store of a URL or of a store: memory decides at once, SQLite works in a thread.
+
+    Args:
+        store: a URL, or a store that is open.
+        base: see ``open_store``.
+        deadline: the same.
 
     Raises:
         ConfigError: a URL that names no store, with what is accepted.
@@ -79,11 +87,11 @@ def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = Non
             from headway.stores.postgres.aio import AsyncPostgresStore
         except ImportError as error:
             raise ConfigError(_missing("postgres", store)) from error
-        return AsyncPostgresStore(store)
+        return AsyncPostgresStore(store, deadline=deadline)
     if isinstance(store, str) and store.startswith(_REDIS):
         from headway.stores.redis.aio import AsyncRedisStore  # only its users pay
 
-        return AsyncRedisStore(store)
+        return AsyncRedisStore(store, deadline=deadline)
     opened = open_store(store, base=base) if isinstance(store, str) else store
     if isinstance(opened, MemoryStore):
         return ImmediateStore(opened)
@@ -94,6 +102,33 @@ def open_async_store(store: str | Store | AsyncStore, *, base: Path | None = Non
     from headway.stores.threaded import ThreadedStore  # asyncio takes most of an import's time; only its users pay
 
     return ThreadedStore(cast(Store, opened))
+
+
+def is_networked(url: str) -> bool:
+    """Whether a URL is of a store on a server."""
+    return url.startswith((*_REDIS, *_POSTGRES))
+
+
+def check_networked(url: str) -> None:
+    """Whether a networked store's URL can be right; nobody is reached for.
+
+    Raises:
+        ConfigError: it cannot; says what is accepted, or which extra is missing.
+    """
+    if url.startswith(_REDIS):
+        from headway.stores.redis.base import BaseRedisStore
+
+        BaseRedisStore(url)
+        return
+    from importlib import import_module
+
+    try:
+        import_module("headway.stores.postgres.sync")  # what it needs has to be installed
+    except ImportError as error:
+        raise ConfigError(_missing("postgres", url)) from error
+    from headway.stores.postgres.base import BasePostgresStore
+
+    BasePostgresStore(url, deadline=None, schema=None, unlogged=None, install=None, share=None, clock=None)
 
 
 def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
