@@ -102,8 +102,12 @@ def audit(target: str, answers: Iterable[Answer]) -> Report:
         servers |= dict.fromkeys(_servers(facts))
     findings += series.check(seen)
     unique = tuple(dict.fromkeys(findings))
-    count = f"{len(seen)} response{'s' if len(seen) != 1 else ''}, {len(graded)} of them refusal{'s' if len(graded) != 1 else ''}"
+    count = f"{_counted(len(seen), 'response')}, {_counted(len(graded), 'refusal')}"
     return Report(target, count, tuple(graded), unique, tuple(servers))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 _MARKS_OF: Final = {

@@ -29,6 +29,7 @@ class Rule:
         what: the mistake, in a few words.
         why: what it does to a client.
         source: the text that says so.
+        topic: what its fixes are about; rules of one topic have the same.
         fixes: by server, of ``SERVERS``: lines of configuration or code, with a comment where words are needed.
     """
 
@@ -38,6 +39,7 @@ class Rule:
     what: str
     why: str
     source: str
+    topic: str
     fixes: Mapping[str, str]
 
 
@@ -48,6 +50,6 @@ def rules() -> Mapping[str, Rule]:
     fixes = tomllib.loads(folder.joinpath("fixes.toml").read_text("utf-8"))
     found = {}
     for name, table in tomllib.loads(folder.joinpath("rules.toml").read_text("utf-8")).items():
-        topic = table.pop("topic")
-        found[name] = Rule(name, fixes={server: fixes[topic][server].strip() for server in SERVERS}, **table)
+        mending = fixes[table["topic"]]
+        found[name] = Rule(name, fixes={server: mending[server].strip() for server in SERVERS}, **table)
     return found

@@ -1,6 +1,6 @@
 """``RateLimit`` and ``RateLimit-Policy`` read strictly (draft-ietf-httpapi-ratelimit-headers-11 and before): values and faults.
 
-A draft's own rule is that a malformed field is ignored as a whole (-11 §4), so what is wrong with it is worth a sentence.
+A draft's own rule is that a malformed field is ignored as a whole (-11 §7), so what is wrong with it is worth a sentence.
 """
 
 from __future__ import annotations

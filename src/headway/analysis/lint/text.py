@@ -94,7 +94,9 @@ def _rule(
         yield f"  {_clean(str(one.place))}: {_clean(one.message)}"
     if len(found) > _PLACES:
         yield f"  and {len(found) - _PLACES} more"
-    yield from textwrap.wrap(f"{rule.why} ({rule.source})", width, initial_indent="  ", subsequent_indent="  ")
+    yield from textwrap.wrap(
+        f"{rule.why} ({rule.source})", width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
+    )
     for server in servers:
         first = shown.setdefault(f"{server} {rule.fixes[server]}", name)
         if first != name:
