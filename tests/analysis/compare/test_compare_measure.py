@@ -173,8 +173,11 @@ def test_long_logs_have_few_spans() -> None:
 
 def test_times_that_go_back_are_decided_at_the_latest() -> None:
     """A request with an earlier time than one before is decided at that one's time, as a clock would have it."""
-    found = compared(TEN, [Arrival(5 * SECOND, "a"), Arrival(1 * SECOND, "a"), Arrival(6 * SECOND, "a")])
-    assert (found.first, found.last, found.requests) == (5 * SECOND, 6 * SECOND, 3)
+    arrivals = [Arrival(5 * SECOND, "a"), Arrival(1 * SECOND, "a"), Arrival(6 * SECOND, "a"), Arrival(2 * SECOND, "a")]
+    found = compared(Quota.parse("1/s"), arrivals, ("gcra", "token-bucket", "sliding-log", "leaky-bucket-drip"))
+    assert (found.first, found.last, found.requests) == (5 * SECOND, 6 * SECOND, 4)
+    for course in found.courses:
+        assert (course.admitted, course.refused, course.longest_wait) == (2, 2, SECOND)
 
 
 def test_nothing_is_nothing() -> None:

@@ -89,6 +89,14 @@ def test_bars_reach_their_height() -> None:
     assert 5 <= heights[2] <= 6
 
 
+def test_bars_stand_on_each_other() -> None:
+    """The second series begins where the first one ends, with a character of its own."""
+    series = (Series("a", ((0, 6),), Kind.BARS), Series("b", ((0, 4),), Kind.BARS))
+    rows = plot_text(Chart("c", Axis("x"), Axis("y"), series), 40).splitlines()[2:12]
+    column = [row[20] for row in rows]
+    assert column == ["░"] * 4 + ["█"] * 6
+
+
 def test_a_marks_line_stands_at_its_value() -> None:
     """A horizontal mark crosses the row of its value."""
     chart = Chart("c", Axis("x"), Axis("y"), (Series("a", ((0, 0), (10, 10))),), (Mark(5, "limit"),))
