@@ -137,7 +137,7 @@ def run(args: argparse.Namespace) -> int:
                 progress=bars.show,
             )
     except OSError as error:
-        return _fail(f"{error.filename or 'a log'}: cannot be read: {error.strerror or error}", _NO_LOG)
+        return _fail(f"{error.filename}: cannot be read: {error.strerror}" if error.filename else str(error), _NO_LOG)
     except ValueError as error:
         return _fail(str(error), exit_codes.UNAVAILABLE if _EXTRA in str(error) else exit_codes.NEVER)
     return _say(found, args)

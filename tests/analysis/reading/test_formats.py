@@ -67,8 +67,8 @@ def test_hostile_lines_are_counted_with_number_and_reason(form: str) -> None:
 
 
 def test_random_bytes_raise_nothing() -> None:
-    """A million random bytes, read as any line format, are faults."""
-    noise = random.Random(3).randbytes(1_000_000) + b"\n"
+    """Hundreds of thousands of random bytes, read as any line format, are faults."""
+    noise = random.Random(3).randbytes(200_000) + b"\n"
     for form in ("combined", "vhost", "alb", "nginx-json", "caddy-json", "traefik-json"):
         blocks = read(noise, form=form)
         assert requests(blocks) == []

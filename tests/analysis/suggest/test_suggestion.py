@@ -23,7 +23,7 @@ from headway.analysis.suggest.suggestion import Suggestion, check_by, suggest
 from headway.core.quota import SECOND, Quota
 from headway.policy.toml import read_policy_text
 
-from .made_traffic import START, Made, browser, nearest_rank
+from .made_traffic import GOOGLE, START, Made, browser, nearest_rank
 
 
 def whom(found: Suggestion, place: int = 0) -> dict[str, int]:
@@ -200,6 +200,71 @@ def test_a_proxys_address_is_suspected(crowd: Made, tmp_path: Path) -> None:
     for n in range(20_000):
         crowd.add(n * 4.1, "172.17.0.1", agent=browser(n % 60))
     assert any("perhaps a proxy's address" in warning for warning in crowd.suggested(tmp_path, goals=()).warnings)
+
+
+def test_shared_addresses_are_told_whatever_a_client_is(tmp_path: Path) -> None:
+    """An office is a shared address where clients are addresses, and is listed where they are its users."""
+    made = Made()
+    for n in range(300):
+        made.add(n * 7, "192.0.2.50", user=f"u{n % 30}")
+        made.add(n * 7, f"10.0.0.{n % 60}", user="ann" if n % 2 else None)
+    by_address = made.suggested(tmp_path / "a", by=("address",), goals=())
+    assert [kind.kind for kind in by_address.kinds] == [Kind.CLIENT, Kind.SHARED]
+    assert any("see --by user_or_address" in warning for warning in by_address.warnings)
+    by_user = made.suggested(tmp_path / "b", goals=())
+    assert by_user.by == "user_or_address"
+    assert [tuple(shared) for shared in by_user.shared_addresses] == [("192.0.2.50", 300, 30, 0)]
+    assert "192.0.2.50" in str(report_of(by_user))
+
+
+def test_requests_without_a_key_are_said(crowd: Made, tmp_path: Path) -> None:
+    """Requests that have nothing to tell clients by are one client, and a warning says how many they are."""
+    for n in range(50):
+        crowd.add(n, None)
+    found = crowd.suggested(tmp_path, goals=())
+    assert any(warning.startswith("50 requests have none of the keys") for warning in found.warnings)
+
+
+def test_a_goal_that_cannot_be_reached_is_said(tmp_path: Path) -> None:
+    """Where nobody is left who must not be refused, that goal is a warning and the others are worked out."""
+    made = Made()
+    for n in range(100):
+        made.add(n, "192.0.2.1", agent=GOOGLE)
+    found = made.suggested(tmp_path)
+    assert [str(proposal.goal) for proposal in found.proposals] == ["total=1/s"]
+    assert sum("nobody is left who must not be refused" in warning for warning in found.warnings) == 2
+
+
+def test_a_full_disk_is_an_error_of_the_system(crowd: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the requests cannot be kept, the error is one line that names the folder."""
+    import duckdb
+
+    from headway.analysis.suggest import duckdb_numpy_requests
+
+    def full(*_: object) -> None:
+        raise duckdb.IOException("No space left on device")
+
+    monkeypatch.setattr(duckdb_numpy_requests.Requests, "_fold_routes", lambda self: self._asked(self, "x"))
+    monkeypatch.setattr(duckdb_numpy_requests.Requests, "execute", full, raising=False)
+    with pytest.raises(OSError, match=r"the requests cannot be kept in .*No space left on device"):
+        crowd.suggested(tmp_path)
+
+
+def test_hostile_values_are_only_values(tmp_path: Path) -> None:
+    """Zero bytes, quotes, SQL, kilobytes and right-to-left tricks in every field change nothing and are shown escaped."""
+    chance = random.Random(9)
+    texts = ["\x00", "'; DROP TABLE hits; --", 'a"b', "\u202egnp", "x" * 9000, "\x1b[2J", "é", "{id}", "%s"]
+    made = Made()
+    for n in range(900):
+        one, two, three, four = (chance.choice(texts) for _ in range(4))
+        made.add(
+            n * 50, one, user=two, api_key=three, agent=four, method=chance.choice(texts), path=chance.choice(texts)
+        )
+    for by in (("address",), ("user", "network"), ("api_key",)):
+        found = made.suggested(tmp_path / by[0], by=by, match="*")
+        assert (found.requests, found.clients) == (900, len(texts))
+        assert not set("\x00\x1b\u202e") & set(str(report_of(found)))
+        assert read_policy_text(policy_toml(found), file="limits.toml", folder=tmp_path).problems == ()
 
 
 @pytest.mark.parametrize("by", ["address", "network", "user", "api_key", "api_key_or_user_or_network"])

@@ -46,6 +46,7 @@ def as_json(found: Suggestion, most: int | None = None) -> dict[str, Any]:
             }
             for kind in found.kinds
         ],
+        "shared_addresses": [shared._asdict() for shared in found.shared_addresses],
         "proposals": [_proposal(proposal, found, most) for proposal in found.proposals],
     }
 

@@ -39,6 +39,8 @@ _COLUMN: Final = {"user": "user_name", "network": "coalesce(network, address)"}
 class Requests:
     """The requests of a log; ``add`` them, then ``settle``, then ask ``Traffic``.
 
+    Raises ``OSError`` where the folder is full.
+
     Args:
         folder: where the file goes; it holds a few dozen bytes for each request.
         wanted: whether a request, by method and path, is to be limited; the others only say who their client is.
@@ -56,6 +58,7 @@ class Requests:
         self.routes = Routes()
         self.agents = Agents()
         self.rows = 0
+        self._folder = folder
         self._wanted = wanted
         self._waiting: list[Block] = []
         self._held = 0
@@ -90,6 +93,8 @@ class Requests:
             database.interrupt()
             wait([answer])
             raise
+        except duckdb.Error as error:  # a full disk
+            raise OSError(f"the requests cannot be kept in {self._folder}: {error}") from error
 
     def add(self, block: Block) -> None:
         """Take the requests of a block that has the fields ``NEEDED``."""

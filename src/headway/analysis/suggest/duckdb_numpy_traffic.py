@@ -150,6 +150,20 @@ class Traffic(Requests):
         while rows := found.fetchmany(FETCH):
             yield from map(Facts._make, rows)
 
+    def shared_addresses(self, most: int) -> list[tuple[str, int, int, int]]:
+        """(address or /64, requests, users, API keys) of addresses with three or more users or keys, the busiest first."""
+        return self._ask(
+            f"SELECT {key_in_sql('network')} AS k, count(*) AS n, count(DISTINCT user_name) AS users, count(DISTINCT api_key) "
+            "AS keys FROM hits WHERE wanted = 1 AND address IS NOT NULL GROUP BY k HAVING greatest(users, keys) >= 3 "
+            "ORDER BY n DESC, k LIMIT ?",
+            [most],
+        ).fetchall()
+
+    def keyless(self) -> int:
+        """How many wanted requests have no key of a client, and so count as one client's."""
+        count: int = self.one("SELECT coalesce(sum(wanted), 0)::BIGINT FROM clients WHERE name = '-'")
+        return count
+
     def busiest_minute(self, share: float) -> int:
         """The busiest minute of the client at this share of all, by nearest rank; 0 of no client."""
         found: int = self.one("SELECT coalesce(quantile_disc(busiest_minute, ?), 0) FROM of_minutes", share)

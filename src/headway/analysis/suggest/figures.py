@@ -36,10 +36,16 @@ def report_of(found: Suggestion, *, most: int = 10, made_by: str = "") -> Report
     )
 
 
+def _each(found: Suggestion) -> str:
+    """What a client is, in words: an address is meant by its /64 where it is IPv6 and networks are clients."""
+    words = {"api_key": "API key", "network": "address or IPv6 /64" if found.by == "network" else "address"}
+    return " or ".join(words.get(key, key) for key in found.by.split("_or_"))
+
+
 def _counted(found: Suggestion) -> str:
     if not found.requests:
         return f"{found.lines:,} lines, no requests."
-    said = f"{found.requests:,} requests of {count_of(found.clients, 'client')} (by {found.by})"
+    said = f"{found.requests:,} requests of {count_of(found.clients, 'client')} (by {_each(found)})"
     if found.span:
         said += f", {said_time(found.span[0])} to {said_time(found.span[1])}"
     return said + (f"; {found.unparsed:,} of {found.lines:,} lines could not be read" if found.unparsed else "") + "."
@@ -68,6 +74,7 @@ def _sections(found: Suggestion, most: int) -> list[Section]:
         "Who the clients are",
         tables=(
             *((_kinds(found),) if found.kinds else ()),
+            *((_shared(found),) if found.shared_addresses else ()),
             *(_examples(found, most),) * any(kind.examples[0].evidence for kind in found.kinds if kind.examples),
         ),
     )
@@ -76,7 +83,7 @@ def _sections(found: Suggestion, most: int) -> list[Section]:
 
 def _said(proposal: Proposal, found: Suggestion) -> str:
     limits = " and ".join(
-        f"{limit.quota} {'for each ' + ' or '.join(found.by.split('_or_')) if limit.by else 'for everyone together'}"
+        f"{limit.quota} {'for each ' + _each(found) if limit.by else 'for everyone together'}"
         for limit in proposal.limits(found.by)
     )
     trial = proposal.trial
@@ -102,7 +109,7 @@ def _proposed(found: Suggestion) -> Table:
                 (
                     str(proposal.goal),
                     str(limit.quota),
-                    " or ".join(found.by.split("_or_")) if limit.by else "everyone",
+                    _each(found) if limit.by else "everyone",
                     limit.algorithm.value,
                     refused,
                     len(trial.clients),
@@ -187,6 +194,15 @@ def _kinds(found: Suggestion) -> Table:
             (kind.kind.value, kind.clients, kind.requests, round(100 * kind.requests / whole, 2))
             for kind in found.kinds
         ),
+    )
+
+
+def _shared(found: Suggestion) -> Table:
+    return Table(
+        "Addresses that many share",
+        ("address", "requests", "users", "API keys"),
+        tuple(tuple(shared) for shared in found.shared_addresses),
+        "A limit by address would count these people as one.",
     )
 
 

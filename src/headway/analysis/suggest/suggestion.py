@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from headway.analysis.access_log import request_matcher
-from headway.analysis.logs.block import Block, Fault
+from headway.analysis.logs.block import Block, Fault, printable
 from headway.analysis.suggest.agents import AgentKind
 from headway.analysis.suggest.duckdb_numpy_requests import KEYS
 from headway.analysis.suggest.duckdb_numpy_traffic import Traffic
@@ -23,7 +24,7 @@ from headway.analysis.suggest.proposals import Proposal, propose
 from headway.analysis.suggest.warnings import warnings_about
 from headway.core.quota import DAY
 
-__all__ = ["BY", "ClientKind", "Distribution", "Named", "Suggestion", "check_by", "suggest"]
+__all__ = ["BY", "ClientKind", "Distribution", "Named", "SharedAddress", "Suggestion", "check_by", "suggest"]
 
 BY: Final = ("address", "network", "user", "api_key")
 """What a client can be, or the first that a request has of several joined by ``_or_``: ``user_or_network``."""
@@ -79,6 +80,15 @@ class ClientKind:
     examples: tuple[Named, ...]
 
 
+class SharedAddress(NamedTuple):
+    """An address (or IPv6 /64), its requests, and how many users and API keys are behind it."""
+
+    address: str
+    requests: int
+    users: int
+    api_keys: int
+
+
 @dataclass(slots=True)
 class Suggestion:
     """What came of some logs.
@@ -96,6 +106,7 @@ class Suggestion:
         kinds: who the clients are.
         smallest: for each window by name and each algorithm, the smallest limit that refuses nobody at all.
         proposals: one for each goal.
+        shared_addresses: where clients are users or API keys, the addresses that many of them share, the busiest first.
         warnings: why not to trust all this too far.
         partial: why it is not the whole; empty for a whole one.
         named: the clients that some proposal refuses, by number.
@@ -113,6 +124,7 @@ class Suggestion:
     kinds: list[ClientKind] = field(default_factory=list)
     smallest: dict[str, dict[str, int]] = field(default_factory=dict)
     proposals: list[Proposal] = field(default_factory=list)
+    shared_addresses: list[SharedAddress] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     partial: str = ""
     named: dict[int, Named] = field(default_factory=dict)
@@ -229,20 +241,33 @@ def _work(
         found.distributions[0].windows,
         lambda client: shown_client(client, keys),
     )
+    behind = [key for key in ("api_key", "user") if given[key] and key not in keys]
+    if behind and any(kind.kind is Kind.SHARED for kind in found.kinds):
+        found.warnings.append(
+            f"some addresses are shared by many, and the log knows them apart: see --by {behind[0]}_or_{found.by}"
+        )
+    if {"user", "api_key"} & set(keys):
+        found.shared_addresses = [
+            SharedAddress(printable(address, 80), *counts) for address, *counts in traffic.shared_addresses(_EXAMPLES)
+        ]
     _find_smallest(traffic, found)
     numbers = ", ".join(str(KINDS.index(kind)) for kind in honest)
     seconds = next(distribution for distribution in found.distributions if distribution.key == "everyone").windows["1s"]
     for goal in goals:
         say(f"trying {goal}", 0)
-        proposal = propose(
-            goal,
-            traffic,
-            clients=found.clients,
-            honest=f"kind IN ({numbers})",
-            usual_total=max(1, seconds.rank(Fraction(99, 100))),
-            long=found.span is not None and found.span[1] - found.span[0] > DAY,
-            progress=lambda done, goal=goal: say(f"trying {goal}", done),  # type: ignore[misc]  # a lambda's default has no type
-        )
+        try:
+            proposal = propose(
+                goal,
+                traffic,
+                clients=found.clients,
+                honest=f"kind IN ({numbers})",
+                usual_total=max(1, seconds.rank(Fraction(99, 100))),
+                long=found.span is not None and found.span[1] - found.span[0] > DAY,
+                progress=partial(say, f"trying {goal}"),
+            )
+        except ValueError as error:
+            found.warnings.append(str(error))
+            continue
         refused = [client.client for client in proposal.trial.clients[:named]]
         found.named |= _named(traffic, judge, [client for client in refused if client not in found.named])
         found.proposals.append(proposal)

@@ -19,6 +19,7 @@ _WEEK = 7 * DAY
 
 class _Traffic(Protocol):
     def refused_by_server(self) -> int: ...
+    def keyless(self) -> int: ...
     def whole_seconds(self) -> bool: ...
     def busiest_client(self) -> tuple[str, int, int]: ...
 
@@ -62,6 +63,11 @@ def warnings_about(
         found.append(
             f"{refused:,} requests were answered with 429: a limit was on already, and clients that honour it sent less "
             "than they would have"
+        )
+    keyless = traffic.keyless()
+    if keyless:
+        found.append(
+            f"{keyless:,} requests have none of the keys that make a client: they count as one client, called -"
         )
     name, most, agents = traffic.busiest_client()
     if clients > 1 and most * 2 > requests and agents >= 20:
