@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -198,6 +199,35 @@ def test_a_charge_and_its_refund_in_one_transaction(url: str, schema: str) -> No
         connection.commit()
     outside = Limiter(*limits, store=PostgresStore(url))
     assert outside.peek(user="u", cost=0).outcomes["orders"].remaining == 8
+
+
+def test_a_block_on_a_connection_that_commits_by_itself_is_a_transaction_too(url: str, schema: str) -> None:
+    """In ``connection.transaction()`` a charge goes with the block; a decision that fails never ends somebody's transaction."""
+    PostgresStore(url).init()
+    orders, all_orders = (
+        Limit("orders", "9/hour", by="user"),
+        Limit("log", "9/hour", by="user", algorithm="sliding-log"),
+    )
+    with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {schema}.theirs (id integer)")
+        mine = Limiter(orders, all_orders, store=PostgresStore(connection, schema=schema))
+        with suppress(ZeroDivisionError), connection.transaction():
+            assert mine.hit(user="u").remaining == 8
+            raise ZeroDivisionError
+        assert mine.peek(user="u", cost=0).remaining == 9
+        with connection.transaction():
+            connection.execute(f"INSERT INTO {schema}.theirs VALUES (1)")
+            mine.store.requota("default", all_orders, Limit("log", "18/hour", by="user", algorithm="sliding-log"))
+            assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INTRANS
+        with pytest.raises(psycopg.errors.InFailedSqlTransaction), connection.transaction():
+            connection.execute(f"INSERT INTO {schema}.theirs VALUES (2)")
+            with suppress(psycopg.Error):
+                connection.execute("SELECT 1 / 0")
+            assert mine.hit(user="u").degraded
+            assert connection.info.transaction_status == psycopg.pq.TransactionStatus.INERROR
+            connection.execute("SELECT 1")
+        assert connection.execute(f"SELECT id FROM {schema}.theirs").fetchall() == [(1,)]
+        assert mine.hit(user="u").remaining == 8
 
 
 def test_a_pace_is_shared_through_it(url: str) -> None:

@@ -31,6 +31,7 @@ from headway.stores.postgres.base import (
     VERSION,
     BasePostgresStore,
     again,
+    alone,
     session,
     shown,
 )
@@ -97,7 +98,7 @@ class AsyncPostgresStore(BasePostgresStore):
                 task.add_done_callback(lambda done: self._undo(charges, done))
             raise
         if reached is not None:
-            self._cleaned_to = bytes(reached)
+            self._cleaned_to = reached
         return answer
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
@@ -165,7 +166,7 @@ class AsyncPostgresStore(BasePostgresStore):
                     await self._check(connection)
                 result = await self._begin(connection, begin, patient)
         except (psycopg.Error, OSError, StoreError) as error:  # TimeoutError is an OSError
-            raise self._failed(error) from error
+            raise self.failed(error) from error
         breaker.succeeded()
         return result
 
@@ -176,13 +177,13 @@ class AsyncPostgresStore(BasePostgresStore):
                 try:
                     return await self._drive(connection, begin(), patient)
                 except psycopg.Error as error:
-                    if not (tries_left and connection.autocommit and again(error)):
+                    if not (tries_left and alone(connection) and again(error)):
                         raise
         raise AssertionError  # the last try returns or raises
 
     async def _drive(self, connection: Any, flow: Flow[T], patient: bool) -> T:
-        """Perform a flow's trips; on a connection that does not commit by itself, in the transaction that is open."""
-        own = connection.autocommit
+        """Perform a flow's trips; where somebody else's transaction is open, in that one."""
+        own = alone(connection)
         opened = False
         try:
             trip = next(flow)
@@ -200,7 +201,7 @@ class AsyncPostgresStore(BasePostgresStore):
             result: T = stop.value
             return result
         except psycopg.Error:
-            if own and not connection.closed and connection.info.transaction_status:
+            if opened and not connection.closed:
                 await connection.execute("ROLLBACK")
             raise
 

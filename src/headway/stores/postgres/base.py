@@ -27,6 +27,7 @@ __all__ = [
     "VERSION",
     "BasePostgresStore",
     "again",
+    "alone",
     "session",
     "shown",
 ]
@@ -163,7 +164,7 @@ class BasePostgresStore:
             lines.append(f"the table stays as it is; to change it, run ALTER TABLE {self.schema}.state SET {wanted}")
         return [*lines, *(f"role {role} may call the functions" for role in roles)]
 
-    def _failed(self, error: BaseException) -> StoreError:
+    def failed(self, error: BaseException) -> StoreError:
         """The same, for a call that went through the breaker, which hears of it."""
         if is_outage(error):
             self.breaker.failed(error)
@@ -182,6 +183,11 @@ class BasePostgresStore:
                 f"PostgreSQL {shown(self.where)}: {text}; let a role that may run `headway store init URL --role ROLE`"
             )
         return StoreUnavailable(f"PostgreSQL {shown(self.where)}: {text}")
+
+
+def alone(connection: Any) -> bool:
+    """Whether a statement is a transaction by itself there: nobody has begun one, and none begins by itself."""
+    return bool(connection.autocommit) and not connection.info.transaction_status
 
 
 def again(error: BaseException) -> bool:

@@ -24,7 +24,20 @@ from headway.stores.postgres.codec import (
     row,
 )
 
-__all__ = ["Advanced", "Flow", "Trip", "advance", "change", "clear", "clears_after", "hit", "requota", "reset", "told"]
+__all__ = [
+    "Advanced",
+    "Flow",
+    "Trip",
+    "advance",
+    "advanced",
+    "change",
+    "clear",
+    "clears_after",
+    "hit",
+    "requota",
+    "reset",
+    "told",
+]
 
 _PAGE: Final = 500
 
@@ -88,16 +101,24 @@ def advance(
         settled = settle([charge.limit.rule], [read_state(charge.limit, before)], [charge.cost], decided_at)
         _agree(allowed, settled.allowed)
         return Advanced(Answer(allowed, decided_at, settled.outcomes, (charge.cost,)), None)
-    text = f"SELECT * FROM {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s, %s, %s, %s)"
+    text = f"SELECT {schema}.advance(%s::bigint[], %s::bytea[], %s::text[], %s::text[], %s, %s, %s, %s)"
     bends = any(charge.flexible for charge in charges)
     for _ in range(2):
-        [(now, said, texts, reached)] = yield Trip(text, (*bill(charges, now), bends, commit, at, past))
-        if said is not None:
+        [(said,)] = yield Trip(text, (*bill(charges, now), bends, commit, at, past))
+        known, now, texts, reached = advanced(said)
+        if known is not None:
             states = [read_state(charge.limit, before) for charge, before in zip(charges, texts, strict=True)]
             settled, costs = settled_bill(charges, states, now)
-            _agree(said, settled.allowed)
-            return Advanced(Answer(said, now, settled.outcomes, costs), reached)
+            _agree(known, settled.allowed)
+            return Advanced(Answer(known, now, settled.outcomes, costs), reached)
     raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
+
+
+def advanced(said: str) -> tuple[bool | None, int, list[str], bytes | None]:
+    """What ``advance`` says: admitted (None: not to be decided so), the clock, the states before, where it looked to."""
+    decided_at, allowed, states, reached = said.split(" ")
+    known = None if allowed == "?" else allowed == "1"
+    return known, int(decided_at), states.split(","), None if reached == "-" else bytes.fromhex(reached)
 
 
 def change(

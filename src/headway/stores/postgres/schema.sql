@@ -120,15 +120,18 @@ $$;
 --   bends      whether some cost may be lowered
 --   at         the time to decide by, in tests; NULL: the server's
 --   past       where to go on looking for recovered keys; NULL: not now
---   allowed    NULL: a calendar's boundaries do not reach around "now"; nothing was written
---   states     the states before, from which the caller works out every outcome
---   reached    where to go on next time
+--   returns    the clock; '1' (admitted), '0', or '?' (a calendar's boundaries do not reach around the clock; nothing was
+--              written); the states before, from which the caller works out every outcome, with ',' between them; where to go
+--              on next time, in hexadecimal, or '-'; a space between all
 CREATE FUNCTION {schema}.advance(
-    locks bigint[], keys bytea[], kinds text[], numbers text[], bends boolean, write boolean, at bigint, past bytea,
-    OUT now bigint, OUT allowed boolean, OUT states text[], OUT reached bytea
-) LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+    locks bigint[], keys bytea[], kinds text[], numbers text[], bends boolean, write boolean, at bigint, past bytea
+) RETURNS text LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
 $$
 DECLARE
+    now bigint;
+    allowed boolean := true;
+    states text[];
+    reached text := '-';
     n numeric[];
     s text;
     one record;
@@ -153,12 +156,11 @@ BEGIN
             IF n[3] = 1 AND n[2] = 0 THEN
                 SELECT * INTO one
                 FROM {schema}.decide(kinds[i], n[6:], string_to_array(states[i], ':')::numeric[], now, 0, 0, 0);
-                IF one.room IS NULL THEN RETURN; END IF;
+                IF one.room IS NULL THEN RETURN now || ' ? - -'; END IF;
                 fits := least(fits, one.room);
             END IF;
         END LOOP;
     END IF;
-    allowed := true;
     FOR i IN 1 .. array_length(keys, 1) LOOP
         n := string_to_array(numbers[i], ':')::numeric[];
         s := states[i];
@@ -181,7 +183,7 @@ BEGIN
             END IF;
         END IF;
         SELECT * INTO one FROM {schema}.decide(kinds[i], n[6:], string_to_array(s, ':')::numeric[], now, cost, n[4], n[5]);
-        IF one.room IS NULL THEN allowed := NULL; RETURN; END IF;
+        IF one.room IS NULL THEN RETURN now || ' ? - -'; END IF;
         admitted := cost <= one.room;
         IF NOT admitted AND n[2] = 0 THEN allowed := false; END IF;
         IF one.kept IS NOT NULL THEN
@@ -191,15 +193,15 @@ BEGIN
             admits := admits || admitted;
         END IF;
     END LOOP;
-    IF NOT write THEN RETURN; END IF;
-    IF written IS NOT NULL AND (allowed OR false = ANY (admits)) THEN
+    IF write AND written IS NOT NULL AND (allowed OR false = ANY (admits)) THEN
         INSERT INTO {schema}.state (key, state, expires)
         SELECT new.key, new.state, new.expires
         FROM unnest(written, new_states, new_expires, admits) AS new (key, state, expires, admitted)
         WHERE allowed OR NOT new.admitted
         ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires;
     END IF;
-    IF past IS NOT NULL THEN reached := {schema}.clean(past, 256, now); END IF;
+    IF write AND past IS NOT NULL THEN reached := encode({schema}.clean(past, 256, now), 'hex'); END IF;
+    RETURN now || CASE WHEN allowed THEN ' 1 ' ELSE ' 0 ' END || array_to_string(states, ',', '') || ' ' || reached;
 END
 $$;
 

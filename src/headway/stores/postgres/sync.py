@@ -13,9 +13,7 @@ import psycopg
 
 from headway.core.change import Change
 from headway.core.charge import Charge
-from headway.core.key import Key, encode_key
 from headway.core.limit import Limit
-from headway.core.rule import State
 from headway.errors import ConfigError, StoreError
 from headway.stores.base import Answer
 from headway.stores.breaker import Breaker
@@ -30,11 +28,12 @@ from headway.stores.postgres.base import (
     VERSION,
     BasePostgresStore,
     again,
+    alone,
     shown,
 )
-from headway.stores.postgres.codec import hit_of, lock_of, read_state, said, steps_of
 from headway.stores.postgres.connections import Connection, Connections, shared_connections
 from headway.stores.postgres.flows import Flow
+from headway.stores.postgres.lane import Short, shortened
 from headway.stores.postgres.schema import SCHEMA_VERSION, grant_sql, schema_sql
 
 __all__ = ["PostgresStore"]
@@ -85,48 +84,22 @@ class PostgresStore(BasePostgresStore):
         else:
             raise ConfigError(f"a {type(where).__name__} is no PostgreSQL URL, psycopg Connection or ConnectionPool")
 
-    def short(
-        self, namespace: str, limits: Sequence[Limit]
-    ) -> Callable[[Sequence[Key], Sequence[int]], tuple[bool, int, list[State | None]] | None] | None:
-        """A limiter's short way: from one key and one cost above 0 to a decision; None: take the long one."""
-        limit = limits[0]
-        if len(limits) > 1 or len(limit.by) > 1 or self._connections is None or self.clock is not None:
+    def short(self, namespace: str, limits: Sequence[Limit]) -> Short | None:
+        """A limiter's short way: from one key and one cost above 0 per limit to a decision; None: take the long one."""
+        if self._connections is None or self.clock is not None or any(len(limit.by) > 1 for limit in limits):
             return None
-        if hit_of(Charge(namespace, limit, "", 1)) is None:
-            return None
-        connections, breaker = self._connections, self.breaker
-        name, stored, by, parameters = limit.name, limit.algorithm.stored, limit.by, said(limit, 0)[1]
-        text = f"SELECT {self.schema}.hit($1, $2, $3, $4, $5)".encode()
-        ones = _texts(limit, 1, parameters)
+        return shortened(self, self._connections, namespace, limits)
 
-        def hit(keys: Sequence[Key], costs: Sequence[int]) -> tuple[bool, int, list[State | None]] | None:
-            self._until_clean -= 1
-            if self._until_clean <= 0 or not self._ready or not self._leave.alive:
-                return None
-            key, cost = encode_key(namespace, name, stored, by, (keys[0],) if by else ()), costs[0]
-            breaker.enter()
-            try:
-                with connections.taken(time.monotonic() + self.deadline) as connection:
-                    answer = connection.ask(
-                        text,
-                        [b"%d" % lock_of(key), key, *(ones if cost == 1 else _texts(limit, cost, parameters))],
-                        _FORMATS,
-                    )
-            except (psycopg.Error, OSError, StoreError) as error:
-                if again(error):
-                    return None
-                raise self._failed(error) from error
-            breaker.succeeded()
-            allowed, now, before = flows.told((answer or b"").decode())
-            return allowed, now, [read_state(limit, before)]
-
-        return hit
+    def in_order(self, charges: int) -> bool:
+        """Whether the short way may be taken for so many charges: nothing is to be checked, opened anew or cleaned."""
+        self._until_clean -= charges
+        return self._until_clean > 0 and self._ready and self._leave.alive
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
         answer, reached = self._run(self._advancing(charges, commit))
         if reached is not None:
-            self._cleaned_to = bytes(reached)
+            self._cleaned_to = reached
         return answer
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
@@ -190,7 +163,7 @@ class PostgresStore(BasePostgresStore):
                     self._check(connection)
                 result = self._begin(connection, begin, patient)
         except (psycopg.Error, OSError, StoreError) as error:
-            raise self._failed(error) from error
+            raise self.failed(error) from error
         breaker.succeeded()
         return result
 
@@ -199,13 +172,13 @@ class PostgresStore(BasePostgresStore):
             try:
                 return self._drive(connection, begin(), patient)
             except psycopg.Error as error:
-                if not (tries_left and connection.autocommit and again(error)):
+                if not (tries_left and alone(connection) and again(error)):
                     raise
         raise AssertionError  # the last try returns or raises
 
     def _drive(self, connection: Any, flow: Flow[T], patient: bool) -> T:
-        """Perform a flow's trips; on a connection that does not commit by itself, in the transaction that is open."""
-        own = connection.autocommit
+        """Perform a flow's trips; where somebody else's transaction is open, in that one."""
+        own = alone(connection)
         opened = False
         try:
             trip = next(flow)
@@ -224,7 +197,7 @@ class PostgresStore(BasePostgresStore):
             result: T = stop.value
             return result
         except psycopg.Error:
-            if own and not connection.closed and connection.info.transaction_status:
+            if opened and not connection.closed:
                 connection.execute("ROLLBACK")
             raise
 
@@ -277,17 +250,6 @@ class PostgresStore(BasePostgresStore):
                 return False
             connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
             return True
-
-
-_FORMATS = (0, 1, 0, 0, 0)
-
-
-def _texts(limit: Limit, cost: int, parameters: str) -> list[bytes | None]:
-    """The last arguments of ``hit``."""
-    return [
-        f"{cost}:{parameters}".encode(),
-        *(None if number is None else b"%d" % number for number in steps_of(limit, cost)),
-    ]
 
 
 def _leave(connections: Connections) -> None:

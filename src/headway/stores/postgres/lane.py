@@ -1,0 +1,116 @@
+"""The short way of a limiter over a ``PostgresStore``: plain charges, one statement, no cursor, outcomes only if asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import psycopg
+
+from headway.core.charge import Charge
+from headway.core.key import Key, encode_key
+from headway.core.limit import Limit
+from headway.core.rule import State
+from headway.errors import StoreError
+from headway.stores.postgres.base import again
+from headway.stores.postgres.codec import array_of, hit_of, lock_of, locks_of, read_state, said, steps_of
+from headway.stores.postgres.connections import Connections
+from headway.stores.postgres.flows import advanced, told
+
+if TYPE_CHECKING:
+    from headway.stores.postgres.sync import PostgresStore
+
+__all__ = ["Short", "shortened"]
+
+Made: TypeAlias = tuple[bool, int, list[State | None]]
+Short: TypeAlias = Callable[[Sequence[Key], Sequence[int]], Made | None]
+"""From one key and one cost above 0 per limit to: admitted, the server's clock, each key's state before. None: take the
+long way."""
+
+
+def shortened(store: PostgresStore, connections: Connections, namespace: str, limits: Sequence[Limit]) -> Short:
+    """The short way of limits with at most one attribute each and without leases."""
+    if len(limits) == 1 and hit_of(Charge(namespace, limits[0], "", 1)) is not None:
+        return _one(store, connections, namespace, limits[0])
+    return _several(store, connections, namespace, limits)
+
+
+def _one(store: PostgresStore, connections: Connections, namespace: str, limit: Limit) -> Short:
+    text = f"SELECT {store.schema}.hit($1, $2, $3, $4, $5)".encode()
+    parameters = said(limit, 0)[1]
+    ones = _texts(limit, 1, parameters)
+    encoded = _encoder(namespace, limit)
+
+    def hit(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
+        key, cost = encoded(keys[0]), costs[0]
+        rest = ones if cost == 1 else _texts(limit, cost, parameters)
+        answer = _ask(store, connections, text, [b"%d" % lock_of(key), key, *rest], (0, 1, 0, 0, 0), 1)
+        if answer is None:
+            return None
+        allowed, now, before = told(answer)
+        return allowed, now, [read_state(limit, before)]
+
+    return hit
+
+
+def _several(store: PostgresStore, connections: Connections, namespace: str, limits: Sequence[Limit]) -> Short:
+    text = f"SELECT {store.schema}.advance($1, $2, $3, $4, false, true, NULL, NULL)".encode()
+    encoders = [_encoder(namespace, limit) for limit in limits]
+    shadows = [int(limit.shadow) for limit in limits]
+
+    def hit(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
+        stored = [encoded(key) for encoded, key in zip(encoders, keys, strict=True)]
+        about = time.time_ns()
+        kinds, numbers = [], []
+        for limit, cost, shadow in zip(limits, costs, shadows, strict=True):
+            kind, parameters = said(limit, about)
+            kinds.append(kind)
+            numbers.append(f"{cost}:{shadow}:0:0:0:{parameters}")
+        values = (locks_of(stored), array_of(stored), f"{{{','.join(kinds)}}}", f"{{{','.join(numbers)}}}")
+        answer = _ask(store, connections, text, [value.encode() for value in values], (0, 0, 0, 0), len(limits))
+        if answer is None:
+            return None
+        allowed, now, texts, _ = advanced(answer)
+        if allowed is None:
+            return None
+        return allowed, now, [read_state(limit, before) for limit, before in zip(limits, texts, strict=True)]
+
+    return hit
+
+
+def _ask(
+    store: PostgresStore,
+    connections: Connections,
+    text: bytes,
+    values: Sequence[bytes | None],
+    formats: Sequence[int],
+    charges: int,
+) -> str | None:
+    """What the statement says; None where the long way has to be taken."""
+    if not store.in_order(charges):
+        return None
+    store.breaker.enter()
+    try:
+        with connections.taken(time.monotonic() + store.deadline) as connection:
+            answer = connection.ask(text, values, formats)
+    except (psycopg.Error, OSError, StoreError) as error:
+        if again(error):
+            return None
+        raise store.failed(error) from error
+    store.breaker.succeeded()
+    return (answer or b"").decode()
+
+
+def _encoder(namespace: str, limit: Limit) -> Callable[[Key], bytes]:
+    name, stored, by = limit.name, limit.algorithm.stored, limit.by
+    if not by:
+        everybody = encode_key(namespace, name, stored, by, ())
+        return lambda key: everybody
+    return lambda key: encode_key(namespace, name, stored, by, (key,))
+
+
+def _texts(limit: Limit, cost: int, parameters: str) -> list[bytes | None]:
+    """The last arguments of ``hit``."""
+    steps = steps_of(limit, cost)
+    return [f"{cost}:{parameters}".encode(), *(None if number is None else b"%d" % number for number in steps)]
