@@ -128,6 +128,13 @@ def test_lines_of_other_kinds_beside_requests_are_faults() -> None:
         assert all(problem.startswith("no request") for _, problem in problems(blocks))
 
 
+def test_what_a_container_puts_in_front_of_an_object_is_no_harm() -> None:
+    """Docker's, Kubernetes' and syslog's prefixes before an object are passed over."""
+    for prefix in ("web-1  | ", "2026-11-30T12:00:00.1Z stdout F ", "<134>Nov 30 12:00:00 host caddy[7]: "):
+        assert detect((prefix + TEXTS["caddy-json"]).encode(), "log") == "caddy-json"
+        assert len(requests(read(prefix + TEXTS["caddy-json"]))) == 1
+
+
 def test_columns_can_be_named() -> None:
     """A name that somebody gives goes before the known ones; a dot leads into an object; letters' case is the log's."""
     log = json.dumps({"when": 1445742685123, "who": {"ip": "192.0.2.1"}, "time": "never"}) + "\n"

@@ -128,6 +128,7 @@ def test_who_signed_in_is_no_shared_address(tmp_path: Path) -> None:
     ("text", "kind", "name"),
     [
         (GOOGLE, AgentKind.CRAWLER, "Googlebot"),
+        ("FreshReader/1.2 (Linux; https://freshreader.example)", AgentKind.CRAWLER, "FreshReader"),
         ("curl/8.5.0", AgentKind.LIBRARY, "curl"),
         ("Go-http-client/1.1", AgentKind.LIBRARY, "Go-http-client"),
         ("Java/17.0.2", AgentKind.LIBRARY, "Java"),

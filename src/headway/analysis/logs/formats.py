@@ -8,7 +8,7 @@ from typing import Final
 
 from headway.analysis.logs.block import printable
 from headway.analysis.logs.delimited import DELIMITERS
-from headway.analysis.logs.json_lines import JSON_FORMATS, concerns_request
+from headway.analysis.logs.json_lines import JSON_FORMATS, concerns_request, object_in
 from headway.analysis.logs.lines import LINE_FORMATS, line_pattern
 from headway.analysis.logs.names import GENERIC
 
@@ -88,10 +88,8 @@ def _lines_in(form: str, lines: list[str]) -> int:
 def _objects(lines: list[str]) -> dict[str, int]:
     found = dict.fromkeys(JSON_FORMATS, 0)
     for line in lines:
-        if not line.lstrip().startswith("{"):
-            continue
         try:
-            record = json.loads(line)
+            record = json.loads(object_in(line))
         except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):

@@ -10,12 +10,13 @@ from headway.analysis.logs.block import Block, Fault, printable
 from headway.analysis.logs.moments import moments
 from headway.analysis.logs.names import CADDY, GENERIC, TRAEFIK, Names, known_names, readers_of, request_part
 
-__all__ = ["JSON_FORMATS", "concerns_request", "read_json"]
+__all__ = ["JSON_FORMATS", "concerns_request", "object_in", "read_json"]
 
 JSON_FORMATS: Final[dict[str, Names]] = {"nginx-json": GENERIC, "caddy-json": CADDY, "traefik-json": TRAEFIK}
 """What each calls the fields. ``nginx-json`` is for any other program's names too."""
 
 _MISSING: Final = object()
+_LONGEST_PREFIX: Final = 200
 _FROM_REQUEST: Final = ("method", "path", "host")
 
 
@@ -68,6 +69,14 @@ def read_json(
         number += len(lines)
 
 
+def object_in(line: str) -> str:
+    """A line without what a container's or the system's log puts in front of an object, such as ``web-1  | ``."""
+    if line.startswith("{"):
+        return line
+    place = line.find("{", 0, _LONGEST_PREFIX)
+    return line[place:] if place > 0 else line
+
+
 def concerns_request(record: Mapping[str, Any], form: str) -> bool:
     """Whether an object is a request's: Caddy and Traefik write lines of other kinds to the same place."""
     match form:
@@ -84,7 +93,7 @@ def _record(line: str) -> tuple[dict[str, Any] | None, str]:
     if not line.strip():
         return None, "empty"
     try:
-        found = json.loads(line, parse_float=str)
+        found = json.loads(object_in(line), parse_float=str)
     except (ValueError, RecursionError):
         return None, f"no JSON object: '{printable(line)}'"
     if not isinstance(found, dict):

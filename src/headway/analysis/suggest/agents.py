@@ -83,6 +83,8 @@ def _read(text: str) -> Agent:
     scanner = next((word for word in _SCANNERS if word in lower), None)
     if scanner is not None:
         return Agent(text, AgentKind.SCANNER, scanner)
+    if "http://" in lower or "https://" in lower:  # no browser says where it is described
+        return Agent(text, AgentKind.CRAWLER, text.partition("/")[0].partition("(")[0].strip() or text)
     if lower.startswith(_TOOLS):
         return Agent(text, AgentKind.LIBRARY, text.partition("/")[0])
     return Agent(text, AgentKind.BROWSER, "")
