@@ -128,6 +128,9 @@ class BaseLimiter:
         self._one: OneWay | None = None
         if way.lane and way.plan.single and self._fixed and not self._off:
             self._one = way.lane.one(way.plan.single)
+        elif self._quick is not None and way.plan.single:
+            shortest = getattr(self.store, "one", None)
+            self._one = shortest and shortest(plan.namespace, plan.limits[0], plan.single)
 
     def _switch(self, *, off: bool) -> None:
         """Admit everything and count nothing, or stop doing so."""

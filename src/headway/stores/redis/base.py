@@ -19,7 +19,7 @@ from headway.stores.redis.bills import Decided
 from headway.stores.redis.clients import settings_of
 from headway.stores.redis.codec import form_of
 from headway.stores.redis.keys import stored_key
-from headway.stores.redis.lane import Made, known_refusals
+from headway.stores.redis.lane import Made, Near, known_refusals, one_way
 from headway.stores.redis.settings import Settings, read_url
 from headway.stores.redis.topology import Topology
 from headway.stores.refusal_cache import Known, RefusalCache
@@ -81,6 +81,13 @@ class BaseRedisStore:
         for limit in limits:
             form_of(limit)
         return known_refusals(self, namespace, limits)
+
+    def one(
+        self, namespace: str, limit: Limit, attribute: str
+    ) -> Callable[[Mapping[str, object], int], tuple[object, ...] | None]:
+        """The shortest way, for one limit by one attribute: from attributes and a cost to a decision's parts, or None."""
+        near = Near(self)
+        return one_way(self, attribute, near, known_refusals(self, namespace, [limit], near))
 
     def learned(
         self, sent: int, charges: Sequence[Charge], keys: Sequence[bytes], states: Sequence[State | None], now: int

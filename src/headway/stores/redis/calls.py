@@ -46,7 +46,7 @@ def run(
         if not isinstance(reply, bytes):
             break
         late, _, rest = reply.partition(b" ")
-        topology.heard(node, sent, int(rest if late == b"late" else late), late=late == b"late")
+        topology.heard(node, sent, int(rest if late == b"late" else late))
         if late != b"late":
             return reply
     raise StoreUnavailable(f"Redis store {node}: answered {reply!r}, its clock moves too fast for a deadline")

@@ -6,7 +6,7 @@ decision: ``core.bill.settle`` on them gives the outcomes if somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from headway.core.charge import Charge
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from headway.stores.redis.base import BaseRedisStore
     from headway.stores.redis.sync import RedisStore
 
-__all__ = ["Made", "known_refusals", "trips"]
+__all__ = ["Made", "Near", "known_refusals", "one_way", "trips"]
 
 Made: TypeAlias = tuple[bool, int, "Sequence[State | None] | Answer"]
 """Whether all admitted, the store's clock in ns since 1970, and each key's state before, or the whole answer."""
@@ -35,11 +35,11 @@ _MOST_NEAR: Final = 10_000
 
 
 def known_refusals(
-    store: BaseRedisStore, namespace: str, limits: Sequence[Limit]
+    store: BaseRedisStore, namespace: str, limits: Sequence[Limit], near: Near | None = None
 ) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
     """From one key and one cost above 0 per limit to a refusal that stands, or None: the store has to be asked."""
     cache, parts = store.refusals, _parts(namespace, limits)
-    near = _Near(store)
+    near = near or Near(store)
 
     def known(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
         if not cache._known:
@@ -54,10 +54,50 @@ def known_refusals(
     return known
 
 
-def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made]:
+def one_way(
+    store: BaseRedisStore,
+    attribute: str,
+    near: Near,
+    ask: Callable[[Sequence[Key], Sequence[int]], Made | None],
+) -> Callable[[Mapping[str, object], int], tuple[object, ...] | None]:
+    """The shortest way, for a single limit keyed by one attribute: what a flood of one refused caller takes.
+
+    Args:
+        store: whose refusals are remembered.
+        attribute: the limit's.
+        near: the refusals that ``ask`` remembers.
+        ask: for everything else.
+    """
+    cache, look = store.refusals, near.known.get
+    ticks = cache.ticks
+
+    def one(attributes: Mapping[str, object], cost: int) -> tuple[object, ...] | None:
+        key = attributes[attribute] if attribute in attributes else None  # noqa: SIM401  # twice as fast as get
+        if key.__class__ is not str:
+            return None
+        keys = (key,)
+        found = look(keys)
+        if found is not None:
+            costs, refusal, states = found
+            now = ticks()
+            if now < refusal.until and cost >= costs[0]:
+                cache.answered += 1
+                return False, refusal.since + now, cost, key, states[0]
+        made = ask(keys, (cost,))
+        if made is None:
+            return None
+        allowed, at, before = made
+        return allowed, at, cost, key, before if before.__class__ is Answer else before[0]
+
+    return one
+
+
+def trips(
+    store: RedisStore, namespace: str, limits: Sequence[Limit], near: Near | None = None
+) -> Callable[[Sequence[Key], Sequence[int]], Made]:
     """From one key and one cost above 0 per limit to what the store decides; raises ``StoreError``."""
     cache, parts = store.refusals, _parts(namespace, limits)
-    near = _Near(store)
+    near = near or Near(store)
     near_get = near.get
     forms = [form_of(limit) for limit in limits]
     count = len(limits)
@@ -107,7 +147,7 @@ def trips(store: RedisStore, namespace: str, limits: Sequence[Limit]) -> Callabl
             raise StoreUnavailable(f"Redis store {server.node}: answered {reply!r}")
         fields = reply.split(b" ")
         if fields[0] == b"late":  # nothing was done
-            topology.heard(server.node, sent_s, int(fields[1]), late=True)
+            topology.heard(server.node, sent_s, int(fields[1]))
             return _long(store, charges(keys, costs))
         topology.heard(server.node, sent_s, int(fields[0]))
         now = int(fields[0]) * 1000
@@ -136,19 +176,23 @@ def _parts(namespace: str, limits: Sequence[Limit]) -> list[bytes]:
     return [limit_part(namespace, limit.name, limit.algorithm.stored, limit.by) for limit in limits]
 
 
-class _Near:
-    """The refusals of one lane by its own keys: what a flood asks for again and again, so every step here counts."""
+class Near:
+    """The refusals of one lane by its own keys: what a flood asks for again and again, so every step here counts.
 
-    __slots__ = ("_cache", "_known", "get")
+    Attributes:
+        known: by keys, the costs that were refused, the refusal, and the states of these keys.
+        get: a refusal that stands for these keys and these costs, or None: look further.
+    """
+
+    __slots__ = ("_cache", "get", "known")
 
     def __init__(self, store: BaseRedisStore) -> None:
         cache = self._cache = store.refusals
         known: dict[Sequence[Key], tuple[Sequence[int], Known, list[State | None]]] = {}
-        self._known = known
+        self.known = known
         look, ticks = known.get, cache.ticks
 
         def get(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
-            """A refusal that stands for these keys and these costs; None: look further."""
             found = look(keys if keys.__class__ is tuple else tuple(keys))
             if found is None or costs != found[0]:
                 return None
@@ -164,7 +208,7 @@ class _Near:
     def put(self, keys: Sequence[Key], stored: Sequence[bytes], costs: Sequence[int], known: Known) -> Made:
         """Remember a refusal that the cache knows by its stored keys."""
         states = [known.states[key] for key in stored]
-        if len(self._known) >= _MOST_NEAR:
-            self._known.clear()
-        self._known[tuple(keys)] = costs, known, states
+        if len(self.known) >= _MOST_NEAR:
+            self.known.clear()
+        self.known[tuple(keys)] = tuple(costs), known, states
         return False, known.since + self._cache.ticks(), states

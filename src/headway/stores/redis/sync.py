@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TypeVar
 
@@ -22,7 +22,7 @@ from headway.stores.redis.bills import Bill
 from headway.stores.redis.changing import change
 from headway.stores.redis.deciding import decide
 from headway.stores.redis.keys import stored_key
-from headway.stores.redis.lane import Made, trips
+from headway.stores.redis.lane import Made, Near, one_way, trips
 from headway.stores.redis.servers import Server, Servers
 from headway.stores.redis.topology import Flow
 
@@ -69,6 +69,13 @@ class RedisStore(BaseRedisStore):
     def short(self, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
         """See ``BaseRedisStore.short``; here it decides everything."""
         return trips(self, namespace, limits)
+
+    def one(
+        self, namespace: str, limit: Limit, attribute: str
+    ) -> Callable[[Mapping[str, object], int], tuple[object, ...] | None]:
+        """See ``BaseRedisStore.one``; here it decides everything."""
+        near = Near(self)
+        return one_way(self, attribute, near, trips(self, namespace, [limit], near))
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""

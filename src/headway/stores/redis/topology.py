@@ -123,14 +123,14 @@ class Topology:
             return _NO_INSTANT
         return _DOUBLE.pack((self._ticks() + self._deadline) * 1e6 + ahead)
 
-    def heard(self, node: Node, sent: float, now_us: int, *, late: bool = False) -> None:
+    def heard(self, node: Node, sent: float, now_us: int) -> None:
         """What a server's clock said to a call that was sent at ``sent`` and is answered now.
 
-        The clock was read in between, so it is ahead of ours by something within two bounds; the narrowest so far stays,
-        as long as it agrees with what is heard.
+        The clock was read in between, so it is ahead of ours by something within two bounds. What is kept is never more
+        than that, so no call is done after its caller has gone; what was known before stays while it agrees with them.
         """
         most, least = now_us - sent * 1e6, now_us - self._ticks() * 1e6
-        self._ahead[node] = most if late else min(most, max(least, self._ahead.get(node, most)))
+        self._ahead[node] = min(most, max(least, self._ahead.get(node, least)))
 
     def ticks(self) -> float:
         """The clock, in seconds."""
