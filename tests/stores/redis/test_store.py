@@ -282,6 +282,26 @@ def test_a_copy_connects_for_itself(redis: Server) -> None:
     store.close()
 
 
+def test_a_pickled_limiter_works_on(redis: Server) -> None:
+    """A limiter of either kind, sent elsewhere, decides on the same state with the same options through its own sockets."""
+    limit = Limit("l", "4 per 60s", by="id")
+    limiter = Limiter(limit, store=redis.url)
+    assert limiter.hit(id="k").remaining == 3
+    copied = pickle.loads(pickle.dumps(limiter))
+    assert copied.hit(id="k").remaining == 2
+    limiter.close()
+    assert copied.hit(id="k").remaining == 1
+    copied.close()
+
+    async def main() -> int | None:
+        later = pickle.loads(pickle.dumps(AsyncLimiter(limit, store=redis.url)))
+        decision = await later.hit(id="k")
+        await later.close()
+        return decision.remaining  # type: ignore[no-any-return]  # pickle does not say
+
+    assert asyncio.run(main()) == 0
+
+
 async def _closing(store: AsyncRedisStore, charges: list[Charge]) -> Any:
     try:
         return await store.advance(charges)
