@@ -65,6 +65,11 @@ class Gcra:
         self, state: TatState | None, now: int, cost: int, lease: Lease | None = None
     ) -> tuple[TatState | None, Outcome]:
         """Admit iff TAT ≤ now + τ (for n units: max(TAT, now) + n·T ≤ now + depth); see ``Rule.decide``."""
+        if cost and lease is None and self.scale == 1 and (state is None or state.__class__ is int):
+            wanted = cost * self.interval if state is None or state <= now else state - now + cost * self.interval
+            if wanted <= self.depth:  # most decisions: what the rest says of them, without what it has to look for
+                remaining = (self.depth - wanted) // self.interval
+                return now + wanted, Admitted(remaining, wanted - self.depth + (remaining + 1) * self.interval, wanted)
         start = now * self.scale
         owed, capped = self._owed(state, start)
         if cost == 0:

@@ -94,21 +94,22 @@ class Limiter(BaseLimiter):
             TypeError: a cost that is no int.
             LimitError: a negative cost (a ValueError).
         """
-        if attributes is None and up_to is None and type(cost) is int and cost > 0:
+        facts = named if attributes is None else attributes
+        if type(cost) is int and cost > 0 and up_to is None and (facts is named or (type(facts) is dict and not named)):
             try:
                 if self._one is not None:
-                    made = self._one(named, cost)
+                    made = self._one(facts, cost)
                     if made is not None:
                         one = OneDecision()  # as ``Decision.by``, without the call
                         one.allowed, one._plan, one._made = made[0], self.plan, made
                         return one
                 elif self._quick is not None:
-                    found = self._quick(named, cost)
+                    found = self._quick(facts, cost)
                     if found is not None:
                         return Decision.by(self.plan, found)
             except StoreError as error:
                 plan, costs = self.plan, self.plan.costs(cost)
-                bill = plan.charges(plan.keys(named), costs)
+                bill = plan.charges(plan.keys(facts), costs)
                 return self._drive(degraded(plan, bill, time.time_ns(), error))
         return self._decide(attributes, named, cost, up_to=up_to)
 
