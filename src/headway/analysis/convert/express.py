@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, safe_name
+from headway.analysis.convert.javascript import Code, Literal, Value, product
 
 __all__ = ["convert_express", "looks_like_express"]
 
@@ -19,9 +20,6 @@ _CALL: Final = re.compile(
     r"\b(?:const|let|var)?\s*(?:([A-Za-z_$][\w$]*)\s*=\s*)?(?:new\s+)?(rateLimit|expressRateLimit|RateLimit|RateLimiter\w*|slowDown)\s*\(\s*\{"
 )
 _OPTIONS: Final = re.compile(r"[\"']?\b(?:windowMs|points)\b[\"']?\s*:")
-_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
-_NUMBER: Final = re.compile(r"[0-9][0-9_]*(?:\.[0-9]+)?(?:e[0-9]{1,2})?")
-_NAME: Final = re.compile(r"[A-Za-z_$][\w$]*")
 _DEFAULT_WINDOW_MS: Final = 60_000
 _DEFAULT_LIMIT: Final = 5
 _SILENT: Final = frozenset(
@@ -42,20 +40,7 @@ _SILENT: Final = frozenset(
 """About what a refusal looks like, which is headway's own, or about where counters live."""
 
 
-class _Code(NamedTuple):
-    """A value that only running would give."""
-
-    text: str
-
-
-class _Value(NamedTuple):
-    """A value and the line that it stands on."""
-
-    value: Any
-    line: int
-
-
-_Options = dict[str, _Value]
+_Options = dict[str, Value]
 
 
 def looks_like_express(text: str) -> bool:
@@ -119,7 +104,7 @@ class _Limiter:
         name = "limit" if "limit" in self._options or "max" not in self._options else "max"
         window = self._whole("windowMs", 1, _DEFAULT_WINDOW_MS)
         given = self._options.get(name)
-        if given is not None and isinstance(given.value, _Code):
+        if given is not None and isinstance(given.value, Code):
             self._note(
                 name, f"{name} is code; here it is the default, {_DEFAULT_LIMIT}: write the number, or a table of tiers"
             )
@@ -136,11 +121,11 @@ class _Limiter:
             return default
         value = given.value
         if isinstance(value, str):
-            value = _product(value)
+            value = product(value)
         if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
             value = int(value)
         if type(value) is not int or not least <= value <= 10**14:
-            shown = value.text if isinstance(value, _Code) else repr(given.value)
+            shown = value.text if isinstance(value, Code) else repr(given.value)
             raise self._draft.error(f"{key} is {shown[:60]}; expected a whole number from {least}", given.line)
         return value
 
@@ -152,7 +137,7 @@ class _Limiter:
             return ["key"]
         generator = self._options.get("keyGenerator")
         if generator is not None:
-            text = generator.value.text if isinstance(generator.value, _Code) else str(generator.value)
+            text = generator.value.text if isinstance(generator.value, Code) else str(generator.value)
             self._note(
                 "keyGenerator",
                 f"keyGenerator is code ({_short(text)}); here the key is the attribute key: give its value",
@@ -229,17 +214,6 @@ def _quota(count: int, window_ms: int) -> str:
     raise AssertionError("one millisecond divides every window")
 
 
-def _product(text: str) -> Any:
-    """``15 * 60 * 1000`` as its number; anything else as it is."""
-    parts = [part.strip() for part in text.split("*")]
-    if not all(_NUMBER.fullmatch(part) for part in parts) or len(parts) > 12:
-        return text
-    product = 1.0
-    for part in parts:
-        product *= float(part.replace("_", ""))
-    return int(product) if product.is_integer() and product < 1e15 else product
-
-
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 60 else f"{text[:57]}..."
@@ -254,43 +228,43 @@ def _found(text: str, draft: Draft) -> Iterator[tuple[str, str, _Options]]:
         except (ValueError, RecursionError) as error:
             if start == "[" or ("(" not in text and "=>" not in text and '"' in text[:200] and "'" not in text):
                 raise draft.error(f"is no JSON: {error}", getattr(error, "lineno", None)) from error
-            document = _Literal(text, draft).whole()
+            document = Literal(text, draft).whole()
             yield from _objects(document, draft)
             return
         yield from _objects(_placed(document, text), draft)
         return
     calls = list(_CALL.finditer(text))
     for number, call in enumerate(calls, 1):
-        options = _Literal(text, draft, call.end() - 1).whole().value
+        options = Literal(text, draft, call.end() - 1).whole().value
         yield call[1] or (f"limiter-{number}" if len(calls) > 1 else "limiter"), call[2], options
     if not calls:
         raise draft.error("holds no call of rateLimit({ … }) and is no JSON")
 
 
-def _placed(value: Any, text: str) -> _Value:
+def _placed(value: Any, text: str) -> Value:
     """JSON's value with lines: those of its keys, as far as the text tells them."""
     lines = text.splitlines()
 
     def line_of(key: str, after: int) -> int:
         return next((number for number in range(after, len(lines) + 1) if f'"{key}"' in lines[number - 1]), after)
 
-    def place(inner: Any, line: int, depth: int) -> _Value:
+    def place(inner: Any, line: int, depth: int) -> Value:
         if depth > 50:
-            return _Value(_Code("nested too deeply"), line)
+            return Value(Code("nested too deeply"), line)
         if isinstance(inner, dict):
             found = {}
             for key, one in inner.items():
                 at = line_of(key, line)
                 found[key] = place(one, at, depth + 1)
-            return _Value(found, line)
+            return Value(found, line)
         if isinstance(inner, list):
-            return _Value([place(one, line, depth + 1) for one in inner], line)
-        return _Value(inner, line)
+            return Value([place(one, line, depth + 1) for one in inner], line)
+        return Value(inner, line)
 
     return place(value, 1, 0)
 
 
-def _objects(document: _Value, draft: Draft, name: str = "limiter") -> Iterator[tuple[str, str, _Options]]:
+def _objects(document: Value, draft: Draft, name: str = "limiter") -> Iterator[tuple[str, str, _Options]]:
     value = document.value
     if isinstance(value, list):
         for number, one in enumerate(value, 1):
@@ -306,170 +280,3 @@ def _objects(document: _Value, draft: Draft, name: str = "limiter") -> Iterator[
                 yield from _objects(one, draft, key)
     else:
         raise draft.error(f"a limiter is {value!r}; expected an object with windowMs and limit"[:200], document.line)
-
-
-class _Literal:
-    """Reads an object literal of JavaScript: plain values, products of numbers; the rest is code, kept as text."""
-
-    def __init__(self, text: str, draft: Draft, at: int = 0) -> None:
-        self._text = text
-        self._draft = draft
-        self._at = at
-
-    def whole(self) -> _Value:
-        return self._value(0)
-
-    @property
-    def _line(self) -> int:
-        return self._text.count("\n", 0, self._at) + 1
-
-    def _skip(self) -> None:
-        while self._at < len(self._text):
-            if self._text[self._at].isspace() or self._text[self._at] == "\ufeff":
-                self._at += 1
-                continue
-            comment = _COMMENT.match(self._text, self._at)
-            if comment is None:
-                return
-            self._at = comment.end()
-
-    def _value(self, depth: int) -> _Value:
-        if depth > 50:
-            raise self._draft.error("is nested more than 50 deep", self._line)
-        self._skip()
-        line = self._line
-        char = self._text[self._at : self._at + 1]
-        if char == "{":
-            return _Value(self._object(depth), line)
-        if char == "[" and depth == 0:
-            return _Value(self._array(depth), line)
-        return _Value(self._plain(), line)
-
-    def _array(self, depth: int) -> list[_Value]:
-        self._at += 1
-        found: list[_Value] = []
-        while True:
-            self._skip()
-            if self._text[self._at : self._at + 1] == "]":
-                self._at += 1
-                return found
-            found.append(self._value(depth + 1))
-            self._comma("]")
-
-    def _object(self, depth: int) -> _Options:
-        opened = self._line
-        self._at += 1
-        found: _Options = {}
-        while True:
-            self._skip()
-            char = self._text[self._at : self._at + 1]
-            if char == "}":
-                self._at += 1
-                return found
-            if not char:
-                raise self._draft.error("the brace '{' is not closed", opened)
-            line = self._line
-            if self._text.startswith("...", self._at):
-                found[f"...{line}"] = _Value(_Code(self._code()), line)
-            else:
-                key = self._key()
-                found[key] = self._member(key, depth, line)
-            self._comma("}")
-
-    def _key(self) -> str:
-        char = self._text[self._at]
-        if char in "\"'":
-            return self._string()
-        name = _NAME.match(self._text, self._at)
-        if name is None:
-            raise self._draft.error(
-                f"{self._text[self._at : self._at + 20]!r} stands where an option was expected", self._line
-            )
-        self._at = name.end()
-        if name[0] in ("async", "get", "set"):
-            self._skip()
-            method = _NAME.match(self._text, self._at)
-            if method is not None:
-                self._at = method.end()
-                return method[0]
-        return name[0]
-
-    def _member(self, key: str, depth: int, line: int) -> _Value:
-        self._skip()
-        char = self._text[self._at : self._at + 1]
-        if char == ":":
-            self._at += 1
-            value = self._value(depth + 1)
-            return _Value(value.value, line)
-        if char == "(":  # a method
-            return _Value(_Code(f"{key}{self._code()}"), line)
-        return _Value(_Code(key), line)  # a shorthand: the variable of that name
-
-    def _comma(self, end: str) -> None:
-        self._skip()
-        char = self._text[self._at : self._at + 1]
-        if char == ",":
-            self._at += 1
-        elif char != end:
-            shown = repr(self._text[self._at : self._at + 20]) if char else "the end of the file"
-            raise self._draft.error(f"{shown} stands where a comma or '{end}' was expected", self._line)
-
-    def _plain(self) -> Any:
-        start = self._at
-        char = self._text[start : start + 1]
-        if char in ('"', "'") and char:
-            text = self._string()
-            self._skip()
-            if self._text[self._at : self._at + 1] in (",", "}", "]", ""):
-                return text
-            self._at = start
-        code = self._code()
-        words: dict[str, Any] = {"true": True, "false": False, "null": None, "undefined": None}
-        if code in words:
-            return words[code]
-        product = _product(_COMMENT.sub("", code))
-        return product if not isinstance(product, str) else _Code(code)
-
-    def _string(self) -> str:
-        quote = self._text[self._at]
-        line = self._line
-        at = self._at + 1
-        kept: list[str] = []
-        while at < len(self._text) and self._text[at] != "\n":
-            if self._text[at] == "\\":
-                kept.append(self._text[at + 1 : at + 2])
-                at += 2
-            elif self._text[at] == quote:
-                self._at = at + 1
-                return "".join(kept)
-            else:
-                kept.append(self._text[at])
-                at += 1
-        raise self._draft.error(f"quotes ({quote}) are not closed", line)
-
-    def _code(self) -> str:
-        """Code up to the comma or the bracket that ends the value; brackets and quotes within it are matched."""
-        start = self._at
-        stack: list[str] = []
-        pairs = {"(": ")", "[": "]", "{": "}"}
-        while self._at < len(self._text):
-            char = self._text[self._at]
-            comment = _COMMENT.match(self._text, self._at)
-            if comment is not None:
-                self._at = comment.end()
-                continue
-            if char in "\"'":
-                self._string()
-                continue
-            if char == "`":
-                close = self._text.find("`", self._at + 1)
-                self._at = len(self._text) if close < 0 else close + 1
-                continue
-            if char in pairs:
-                stack.append(pairs[char])
-            elif stack and char == stack[-1]:
-                stack.pop()
-            elif not stack and char in ",}])":
-                break
-            self._at += 1
-        return self._text[start : self._at].strip()
