@@ -150,8 +150,8 @@ def _compared(found: Compared) -> Section:
         keys = tuple((_CHANGES[kind], limit, ", ".join(key) or _EVERYONE, n) for kind, limit, _, key, n in found.by_key)
         tables.append(Table("By key, the most", ("change", "limit", "key", "requests"), keys))
     said = (
-        f"The proposed policy refuses {found.newly_refused:,} requests of {found.keys_newly_refused:,} keys that today's "
-        f"admits, and admits {found.newly_admitted:,} requests of {found.keys_newly_admitted:,} keys that today's refuses."
+        f"Newly refused: {_counted(found.newly_refused, 'request')} of {_counted(found.keys_newly_refused, 'key')}. "
+        f"Newly admitted: {_counted(found.newly_admitted, 'request')} of {_counted(found.keys_newly_admitted, 'key')}."
     )
     return Section("Today's policy and the proposed one", (said,), tables=tuple(tables))
 
@@ -258,6 +258,10 @@ def sparkline(counts: Sequence[int]) -> str:
 
 def _whose(side: SideReplay) -> str:
     return f"{side.policy!r} of {side.source}" if side.source else f"{side.policy!r}"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -134,7 +134,7 @@ class LimitReplay:
         most = sorted(tally.keys.items(), key=lambda item: -item[1].refused)[:top]
         return cls(
             limit.name,
-            shown(limit) if isinstance(part, Limit) else str(part),
+            _quotas(part),
             limit.algorithm.value,
             limit.by,
             limit.shadow,
@@ -233,6 +233,16 @@ def shown_key(by: tuple[str, ...], key: Key) -> tuple[str, ...]:
     """A key's values in the order of ``by``, printable; of one taken from the first of several fields, its value alone."""
     parts = (key,) if len(by) == 1 else key
     return tuple(printable(_text(part), _LONGEST_VALUE) for part in parts)  # type: ignore[arg-type]  # a key of its parts
+
+
+def _quotas(part: Limit | Choice) -> str:
+    """A limit's quota, or in one line its quotas and what they depend on."""
+    if isinstance(part, Limit):
+        return shown(part)
+    inner: Any = part
+    while inner is not None and not isinstance(inner, Limit):
+        inner = getattr(inner, "limit", None)  # of a condition, of overrides; tiers have their quotas in their text
+    return f"{shown(inner)} {part}" if inner is not None and inner.quota.count else str(part)
 
 
 def _text(part: Key) -> str:
