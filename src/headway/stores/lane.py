@@ -119,12 +119,13 @@ class Lane:
                 return None
             made: tuple[bool, int, int, Key, State | None]
             step = interval if cost == 1 else cost * interval
+            fits = cost == 1 or step <= depth
             try:
                 acquire()
                 tick = ticks()
                 now = tick + anchor.offset if tick < anchor.check_at else self._clock()
                 tat = states[key] if key in states else None  # noqa: SIM401  # the same
-                if tat.__class__ is int and step <= depth:
+                if tat.__class__ is int and fits:
                     if tat > now:
                         new = tat + step
                         if new - now <= depth:
@@ -137,7 +138,7 @@ class Lane:
                     else:
                         states[key] = now + step
                         made = (True, now, cost, key, tat)
-                elif tat is None and step <= depth:
+                elif tat is None and fits:
                     enter(table, key, now + step, now)
                     made = (True, now, cost, key, None)
                 else:
