@@ -228,7 +228,9 @@ class _Bars:
         if stage != self._stage:
             self._end()
             self._stage = stage
-            unit = "lines" if stage == "reading" else f"requests: {stage}"
+            unit = (
+                "lines" if stage == "reading" else f"{'requests' if stage.startswith('trying') else 'lines'}, {stage}"
+            )
             self._bar = Progress(sys.stderr, unit, self._size if stage == "reading" else 0)
         if self._bar is not None:
             self._bar.show(count, self._done if stage == "reading" and self._size else None)

@@ -8,6 +8,7 @@ import io
 import lzma
 import random
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,42 @@ def test_progress_ends_at_the_whole(tmp_path: Path) -> None:
     whole = sum(Path(name).stat().st_size for name in names)
     assert seen == sorted(seen)
     assert seen[-1] == (whole, whole)
+
+
+@pytest.mark.parametrize("form", ["combined", "nginx-json", "csv"])
+def test_memory_does_not_grow_with_the_log(form: str) -> None:
+    """Reading a log ten times as long takes no more memory at any time, bad lines or not."""
+    header, _, _ = TEXTS["csv"].partition("\n")
+    block = (TEXTS[form].splitlines()[-1] + "\n").encode() * 900 + b"junk\n" * 100
+    peaks = []
+    for times_as_long in (2, 20):
+        stream = io.BufferedReader(_Repeated(f"{header}\n".encode() if form == "csv" else b"", block, times_as_long))
+        tracemalloc.start()
+        found = sum(map(len, read_logs(["-"], form=form, standard_input=stream)))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert found == 900 * times_as_long
+    assert peaks[1] < 1.3 * peaks[0] + 500_000
+
+
+class _Repeated(io.RawIOBase):
+    """A stream that is never in memory as a whole."""
+
+    def __init__(self, head: bytes, block: bytes, count: int) -> None:
+        self._left = head
+        self._block = block
+        self._count = count
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]  # a buffer is all it is given
+        if not self._left and self._count:
+            self._left, self._count = self._block, self._count - 1
+        part = self._left[: len(buffer)]
+        buffer[: len(part)] = part
+        self._left = self._left[len(part) :]
+        return len(part)
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:

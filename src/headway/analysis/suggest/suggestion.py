@@ -219,7 +219,7 @@ def _work(
     named: int | None,
     say: Callable[[str, int], None],
 ) -> None:
-    say("sorting", 0)
+    say("sorting", found.lines)
     given = traffic.given()
     keys = tuple(by) if by else _natural(given, traffic.rows)
     found.by = "_or_".join(keys)
@@ -228,9 +228,9 @@ def _work(
     found.requests, found.clients = traffic.counts()
     if not found.requests:
         return
-    say("counting", 0)
+    say("counting", found.lines)
     _count(traffic, found, given)
-    say("telling clients apart", 0)
+    say("telling clients apart", found.lines)
     judge = _judge(traffic, keys)
     _tell_apart(traffic, found, judge)
     found.warnings = warnings_about(
