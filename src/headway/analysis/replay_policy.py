@@ -138,7 +138,7 @@ class _Run:
         kinds = ("requests", "refused", "refused_in_log", *(("refused_against",) if self.proposed else ()))
         self.timeline = Timeline(asked.step, kinds)
         self.change = _Change()
-        self.statuses: Counter[tuple[bool, bool]] = Counter()
+        self.statuses = [0, 0, 0, 0]  # by twice whether the log refused, and whether the policy admits
         self.unknown_status = 0
         self.lines = self.unparsed = self.out_of_order = 0
         self.first: int | None = None
@@ -158,7 +158,8 @@ class _Run:
         behind = columns[asked.behind] if asked.behind else None
         wanted = None if self._wanted is None else self._wanted(columns)
         callers = _callers(columns, asked.caller) if obedient else None
-        latest = self.latest
+        latest, dated, counts = self.latest, -1, [0]
+        status_of = columns["status"]
         for row, (now, attributes) in enumerate(zip(columns["time"], asked.mapped.rows(block), strict=True)):
             if latest is None:
                 self.first = latest = now
@@ -175,13 +176,14 @@ class _Run:
                 change.note(ruling, other)
             if ruling is None:
                 continue
-            status = columns["status"][row]
+            status = status_of[row]
             refused_in_log = status in refusals
             if status is None:
                 self.unknown_status += 1
             else:
-                statuses[refused_in_log, ruling.allowed] += 1
-            counts = timeline.at(latest)
+                statuses[2 * refused_in_log + ruling.allowed] += 1
+            if latest != dated:  # most lines share the second of the one before
+                counts, dated = timeline.at(latest), latest
             counts[0] += 1
             if not ruling.allowed:
                 counts[1] += 1
@@ -218,13 +220,11 @@ class _Run:
         )
 
     def _statuses(self) -> Statuses | None:
-        found = self.statuses
-        if not found:
+        only_policy, neither, both, only_log = self.statuses
+        if not any(self.statuses):
             return None
         codes = tuple(sorted(self.asked.refused_status))
-        return Statuses(
-            codes, found[True, False], found[False, True], found[True, True], found[False, False], self.unknown_status
-        )
+        return Statuses(codes, both, neither, only_log, only_policy, self.unknown_status)
 
     def _compared(self) -> Compared:
         change = self.change

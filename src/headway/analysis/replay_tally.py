@@ -106,22 +106,21 @@ class LimitTally:
     """What one limit refused.
 
     Attributes:
-        asked: requests that the limit applied to.
         refused: how many of them it refused; of a shadow limit, would have refused.
         bound: how many refusals it was the reason of: the one whose wait was longest.
         never: how many were told that no wait helps.
         first: when it first refused, ns since 1970; None where it never did.
         last: when it did last.
         told: the waits that were told.
-        requests: how many requests each key had.
+        requests: how many requests that the limit applied to each key had.
         keys: what was refused, by key.
         behind: different values of another field behind each key, where they are asked for.
     """
 
-    __slots__ = ("asked", "behind", "bound", "first", "keys", "last", "never", "refused", "requests", "told")
+    __slots__ = ("behind", "bound", "first", "keys", "last", "never", "refused", "requests", "told")
 
     def __init__(self) -> None:
-        self.asked = self.refused = self.bound = self.never = 0
+        self.refused = self.bound = self.never = 0
         self.first: int | None = None
         self.last: int | None = None
         self.told = Spread()
@@ -129,9 +128,13 @@ class LimitTally:
         self.keys: dict[Key, KeyTally] = {}
         self.behind: dict[Key, set[str]] = {}
 
+    @property
+    def asked(self) -> int:
+        """How many requests the limit applied to."""
+        return sum(self.requests.values())
+
     def ask(self, key: Key) -> None:
         """Count a request."""
-        self.asked += 1
         self.requests[key] = self.requests.get(key, 0) + 1
 
     def refuse(self, key: Key, now: int, wait: int | None, *, binds: bool) -> None:
