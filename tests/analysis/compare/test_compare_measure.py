@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.analysis.compare.contenders import DEFAULT, NAMES, contenders_for
+from headway.analysis.compare import measure
+from headway.analysis.compare.contenders import DEFAULT, NAMES, Ruled, contenders_for
 from headway.analysis.compare.measure import Comparing, Comparison, Worst
 from headway.analysis.compare.patterns import Arrival, Pattern, arrivals_of
 from headway.core.limit import Algorithm, Limit
@@ -178,6 +179,34 @@ def test_times_that_go_back_are_decided_at_the_latest() -> None:
     assert (found.first, found.last, found.requests) == (5 * SECOND, 6 * SECOND, 4)
     for course in found.courses:
         assert (course.admitted, course.refused, course.longest_wait) == (2, 2, SECOND)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2 * SECOND), st.sampled_from("abc")), max_size=80),
+    st.none() | st.tuples(st.integers(0, 10 * SECOND), st.integers(10 * SECOND + 1, 30 * SECOND)),
+)
+def test_forgetting_changes_nothing(gaps: list[tuple[int, str]], pause: tuple[int, int] | None) -> None:
+    """What is forgotten of keys that are as if unused changes no figure, whatever comes afterwards."""
+    quota, arrivals, now = Quota.parse("3/s burst 4"), [], 0
+    for gap, key in gaps:
+        now += gap
+        arrivals.append(Arrival(now, key))
+    kept = compared(quota, arrivals, pause=pause)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "_TIDY_AFTER", 1)
+        assert compared(quota, arrivals, pause=pause) == kept
+
+
+def test_keys_that_are_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many keys come and go, what is kept of them is what is not yet recovered, and a count."""
+    monkeypatch.setattr(measure, "_TIDY_AFTER", 200)
+    contenders = contenders_for(TEN, ALL)
+    comparing = Comparing(TEN, contenders, SECOND)
+    for n in range(3_000):
+        comparing.add(str(n), n * SECOND)
+    assert all(len(contender._states) <= 201 for contender in contenders if isinstance(contender, Ruled))
+    assert len(comparing._buckets) <= 201
+    assert all(len(tally._worst) <= 201 for tally in comparing._tallies)
 
 
 def test_nothing_is_nothing() -> None:

@@ -68,6 +68,10 @@ class Contender(Protocol):
         """How many numbers it keeps of a key."""
         ...
 
+    def tidy(self, now: int) -> None:
+        """Forget the keys that are as if unused."""
+        ...
+
 
 class Ruled:
     """An algorithm of the core, decided by its rule."""
@@ -98,6 +102,13 @@ class Ruled:
             return 0
         return 1 if isinstance(state, int) else len(state)
 
+    def tidy(self, now: int) -> None:
+        """See ``Contender``."""
+        expires_at = self._rule.expires_at
+        over = [key for key, state in self._states.items() if state is None or expires_at(state) <= now]
+        for key in over:
+            del self._states[key]
+
 
 class Dripping:
     """A leaky bucket a key, all of them drained by one process. A model: see ``DripBucket``."""
@@ -120,6 +131,11 @@ class Dripping:
     def numbers(self, key: str) -> int:
         """See ``Contender``."""
         return 1
+
+    def tidy(self, now: int) -> None:
+        """See ``Contender``."""
+        for key in [key for key, bucket in self._buckets.items() if not bucket.level(now)]:
+            del self._buckets[key]
 
 
 def contenders_for(

@@ -1,6 +1,6 @@
 """Put one pattern of arrivals to several algorithms, and measure each: what passed, when, how fast, and what was told.
 
-Memory grows with the keys and with what one period holds, not with the number of arrivals.
+Memory grows with the keys (their counts) and with what is not yet recovered, not with the number of arrivals.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = ["Comparing", "Comparison", "Course", "Twins", "Worst"]
 
 _MOST_SPANS: Final = 120
 _MOST_LEVELS: Final = 400
+_TIDY_AFTER: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,12 @@ class Worst:
         recent.append(at)
         while recent[0] <= at - self._period:
             recent.popleft()
-        self.most = max(self.most, len(recent))
+        if len(recent) > self.most:
+            self.most = len(recent)
+
+    def over(self, now: int) -> bool:
+        """Whether nothing that it holds can count together with what comes from ``now`` on."""
+        return not self._recent or self._recent[-1] <= now - self._period
 
 
 class _Spans:
@@ -132,10 +138,13 @@ class _Spans:
     def add(self, at: int) -> None:
         """One more."""
         place = at // self.length
+        if place in self._counts:
+            self._counts[place] += 1
+            return
         if not self._counts:
             self._low = self._high = place
         self._low, self._high = min(self._low, place), max(self._high, place)
-        self._counts[place] += 1
+        self._counts[place] = 1
         while self._high - self._low >= 2 * _MOST_SPANS:
             self.lengthen(2 * self.length)
 
@@ -162,13 +171,15 @@ class _Tally:
         self._total = Worst(period)
         self._queued: list[int] = []  # instants at which admitted requests of any key will go on, a heap
         self._refused: Counter[str] = Counter()
+        self._most = 0  # of the keys that were tidied away
         self._admitted = self._numbers = self._longest = self._waits = self._kept = 0
 
     def add(self, key: str, now: int) -> None:
         answer = self.contender.offer(key, now)
         if answer.served is None:
             self._refused[key] += 1
-            self._longest = max(self._longest, answer.wait)
+            if answer.wait > self._longest:
+                self._longest = answer.wait
             self._waits += answer.wait
             self._kept += answer.kept
             self.held_back.add(now)
@@ -178,10 +189,21 @@ class _Tally:
         if worst is None:
             worst = self._worst[key] = Worst(self._period)
         worst.add(answer.served)
-        heappush(self._queued, answer.served)
-        self._go_on(now)
-        self._numbers = max(self._numbers, self.contender.numbers(key))
+        if answer.served > now or self._queued:
+            heappush(self._queued, answer.served)
+            self._go_on(now)
+        else:
+            self._total.add(answer.served)
+        numbers = self.contender.numbers(key)
+        if numbers > self._numbers:
+            self._numbers = numbers
         self.passed.add(answer.served)
+
+    def tidy(self, now: int) -> None:
+        """Forget what cannot matter any more."""
+        self.contender.tidy(now)
+        for key in [key for key, worst in self._worst.items() if worst.over(now)]:
+            self._most = max(self._most, self._worst.pop(key).most)
 
     def _go_on(self, now: int | None = None) -> None:
         while self._queued and (now is None or self._queued[0] <= now):
@@ -196,7 +218,7 @@ class _Tally:
             self._admitted,
             refused,
             refused - (self._refused[busiest] if busiest is not None else 0),
-            max((worst.most for worst in self._worst.values()), default=0),
+            max([self._most, *(worst.most for worst in self._worst.values())]),
             self._total.most,
             self._numbers,
             self._longest,
@@ -225,6 +247,8 @@ class Comparing:
         self._asked: Counter[str] = Counter()
         self._alike = self._different = 0
         self._levels: list[tuple[int, Fraction, Fraction]] = []
+        self._shown: str | None = None  # the key whose levels are kept
+        self._until_tidy = _TIDY_AFTER
         self._first: int | None = None
         self._last = 0
         self.requests = 0
@@ -233,13 +257,16 @@ class Comparing:
         """One request; one that comes with an earlier time than one before is decided at that one's time."""
         now = max(at, self._last) if self._first is not None else at
         if self._first is None:
-            self._first = now
+            self._first, self._shown = now, key
         self._last = now
         self.requests += 1
         self._asked[key] += 1
         for tally in self._tallies:
             tally.add(key, now)
         self._twins(key, now)
+        self._until_tidy -= 1
+        if not self._until_tidy:
+            self._tidy(now)
 
     def result(self, partial: str = "") -> Comparison:
         """What has come of it; ask once, at the end."""
@@ -272,8 +299,17 @@ class Comparing:
         told = 0 if isinstance(outcome, Admitted) else outcome.retry_after if hasattr(outcome, "retry_after") else -1
         self._alike += wait == told
         self._different += wait != told
-        if len(self._levels) < _MOST_LEVELS and key == next(iter(self._asked)):
+        if len(self._levels) < _MOST_LEVELS and key == self._shown:
             self._levels.append((now, bucket.tokens(now), self._room(state, now)))
+
+    def _tidy(self, now: int) -> None:
+        """Forget keys that are as if unused, every so often: about one look a request, however many keys there are."""
+        for tally in self._tallies:
+            tally.tidy(now)
+        for key in [key for key, bucket in self._buckets.items() if bucket.tokens(now) == self._quota.burst]:
+            del self._buckets[key]
+            self._tats.pop(key, None)
+        self._until_tidy = max(_TIDY_AFTER, len(self._buckets))
 
     def _room(self, state: object, now: int) -> Fraction:
         """(burst · T − what is owed) / T: GCRA's one instant read as tokens."""
