@@ -8,7 +8,7 @@ import os
 import socket
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from headway.stores.redis.handshake import context_of, greeting, problem_of
 from headway.stores.redis.resp import Failed, Reply, Unreadable, parse
@@ -110,8 +110,7 @@ class AsyncWire(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See ``asyncio.Protocol``."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # a stream's
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # a stream's; uvloop's is none by its class
         raw = transport.get_extra_info("socket")
         if raw is not None and raw.family in (socket.AF_INET, socket.AF_INET6):
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
