@@ -44,6 +44,13 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Convert and print; see the epilog for the exit statuses."""
+    if args.store is not None:
+        from headway.service.opening import check_store_url
+
+        try:
+            check_store_url(args.store)
+        except ConfigError as error:
+            return _fail(f"--store: {error}", exit_codes.USAGE)
     try:
         if args.file == "-":
             raw = sys.stdin.buffer.read(_LARGEST + 1)

@@ -203,7 +203,7 @@ def _har(name: str, text: str) -> Iterator[tuple[Capture, Place, str | None, boo
         method = str(request.get("method", "GET"))
         html = any(
             str(field.get("name", "")).lower() == "accept" and "text/html" in str(field.get("value", ""))
-            for field in request.get("headers") or ()
+            for field in (request["headers"] if isinstance(request.get("headers"), list) else ())
             if isinstance(field, dict)
         )
         what = f"entry {number}, {method} {capture.id or ''}".rstrip()

@@ -107,6 +107,36 @@ def test_settings_are_never_run(tmp_path: object) -> None:
     assert "no store" in notes(converted('RATELIMIT_DEFAULT = "1/day"\nRATELIMIT_STORAGE_URI = f"{x}"\n'))
 
 
+PROGRAM = """
+from flask_limiter import Limiter
+limiter = Limiter(key_of, app=app, default_limits=["200 per day", "50 per hour"], strategy="moving-window", storage_uri="memory://")
+database = limiter.shared_limit("100/hour", scope="database")
+
+@app.route("/slow")
+@limiter.limit("1 per day")
+@limiter.limit("5/day", override_defaults=False)
+def slow(): ...
+
+@limiter.limit(lambda: "3/day")
+async def computed(): ...
+
+class View:
+    @limiter.shared_limit("100/hour", scope="database")
+    def get(self): ...
+"""
+
+
+def test_a_program_is_read_for_its_limiter_and_decorators() -> None:
+    """Arguments of Limiter are settings; a decorated function is a policy, a shared scope one for all; code is noted."""
+    found = converted(PROGRAM)
+    policies = tomllib.loads(found.text)["policies"]
+    quotas = {name: [limit["quota"] for limit in policy["limits"]] for name, policy in policies.items()}
+    assert quotas == {"default": ["200/day", "50/hour"], "database": ["100/hour"], "slow": ["1/day", "5/day"]}
+    assert {limit["algorithm"] for policy in policies.values() for limit in policy["limits"]} == {"sliding-log"}
+    said = {(note.line, note.what.split()[0]) for note in found.notes}
+    assert {(3, "RATELIMIT_KEY_FUNC"), (8, "override_defaults"), (11, "the")} <= said
+
+
 def test_what_is_not_exact_is_said() -> None:
     """Several limits, meta limits, an unknown store, a fallback, being switched off, and 0."""
     found = converted(

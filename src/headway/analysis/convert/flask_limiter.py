@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, quota_text, safe_name
+from headway.analysis.convert.python_source import Code, decorated, parsed
+from headway.analysis.convert.python_source import settings as python_settings
 
 __all__ = ["convert_flask_limiter", "looks_like_limits"]
 
@@ -27,6 +29,7 @@ _UNITS: Final = {
     "year": 360 * 86_400,
 }
 _ASSIGNMENT: Final = re.compile(r"\bRATELIMIT_[A-Z_]+[\"']?\]?\s*[=:]")
+_PROGRAM: Final = re.compile(r"\b(?:from|import) +(?:flask_limiter|slowapi)\b|@\w+\.(?:shared_)?limit\(")
 _ENVIRONMENT: Final = re.compile(r"\s*(?:export\s+)?([A-Z][A-Z0-9_]*)\s*=\s*(.*?)\s*\Z")
 _STRATEGIES: Final = {
     "fixed-window": "anchored-window",
@@ -63,7 +66,7 @@ class _Item(NamedTuple):
 
 def looks_like_limits(text: str) -> bool:
     """Whether a text is a configuration or a string of this library."""
-    if _ASSIGNMENT.search(text):
+    if _ASSIGNMENT.search(text) or _PROGRAM.search(text):
         return True
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
     return bool(lines) and all(
@@ -78,11 +81,12 @@ def convert_flask_limiter(text: str, file: str) -> Draft:
         ConfigError: with the line: a string that ``limits`` would not read either, or a text without any.
     """
     draft = Draft(file, "limits / Flask-Limiter")
-    settings = _settings(text, draft) if _ASSIGNMENT.search(text) else None
+    program = bool(_PROGRAM.search(text))
+    settings = _settings(text, draft) if program or _ASSIGNMENT.search(text) else None
     if settings is None:
         _strings(text, draft)
     else:
-        _configuration(settings, draft)
+        _configuration(settings, draft, text if program else "")
     return draft
 
 
@@ -169,41 +173,8 @@ def _settings(text: str, draft: Draft) -> dict[str, tuple[Any, int]] | None:
             name: (value, next((number for number, line in enumerate(lines, 1) if f'"{name}"' in line), 1))
             for name, value in document.items()
         }
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return dict(_shell(text))
-    return dict(_python(tree))
-
-
-def _python(tree: ast.Module) -> Iterator[tuple[str, tuple[Any, int]]]:
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                yield name, (_literal(value), node.lineno)
-            case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=str(name)))], value=value):
-                yield name, (_literal(value), node.lineno)  # app.config["RATELIMIT_DEFAULT"] = …
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                yield name, (_literal(value), node.lineno)
-            case ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                        yield key.value, (_literal(value), value.lineno)
-            case ast.keyword(arg=str(name), value=value):
-                yield name, (_literal(value), value.lineno)
-            case _:
-                pass
-
-
-class _Code:
-    """A value that only running would give."""
-
-
-def _literal(node: ast.expr) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-        return _Code()
+    tree = parsed(text)
+    return dict(_shell(text)) if tree is None else dict(python_settings(tree))
 
 
 def _shell(text: str) -> Iterator[tuple[str, tuple[Any, int]]]:
@@ -215,7 +186,7 @@ def _shell(text: str) -> Iterator[tuple[str, tuple[Any, int]]]:
             yield found[1], (words.get(value.lower(), value), number)
 
 
-def _configuration(settings: dict[str, tuple[Any, int]], draft: Draft) -> None:
+def _configuration(settings: dict[str, tuple[Any, int]], draft: Draft, program: str) -> None:
     strategy = _strategy(settings, draft)
     more = _failure(settings, draft)
     _store(settings, draft)
@@ -237,9 +208,36 @@ def _configuration(settings: dict[str, tuple[Any, int]], draft: Draft) -> None:
         _partly(policy, draft)
         if name == "meta":
             draft.note("meta limits count refusals of the other limits; here every request counts", line)
+    tree = parsed(program) if program else None
+    if tree is not None:
+        _decorators(tree, strategy, more, draft)
     if not draft.policies:
         raise draft.error(f"sets none of {', '.join(_LISTS)}, so there is no limit to convert")
     _rest(settings, draft)
+
+
+def _decorators(tree: ast.Module, strategy: str, more: dict[str, Any], draft: Draft) -> None:
+    """A policy for each function, or for each scope that several functions share."""
+    policies: dict[str, PolicyDraft] = {}
+    for one in decorated(tree):
+        name = safe_name(one.name, {policy.name for policy in draft.policies if policy.name not in policies}, "view")
+        if not isinstance(one.words, str):
+            draft.note(f"the limit of {one.name} is code, so it is left out", one.line)
+            continue
+        if name not in policies:
+            what = f"Shared by all of the scope {one.name}" if one.shared else f"The function {one.name}"
+            policies[name] = PolicyDraft(
+                name, comments=[f"{what}, by the client's address; these limits replace the default ones."]
+            )
+            draft.policies.append(policies[name])
+        elif one.shared:
+            continue  # the same limits once more, on another function
+        for item in _items(one.words, one.line, draft):
+            _add(policies[name], item, strategy, ("address",), draft, **more)
+        for option in one.options:
+            draft.note(f"{option} of {one.name}'s limit is not carried over", one.line)
+    for policy in policies.values():
+        _partly(policy, draft)
 
 
 def _texts(key: str, value: Any, line: int, draft: Draft) -> list[str]:
@@ -248,7 +246,7 @@ def _texts(key: str, value: Any, line: int, draft: Draft) -> list[str]:
     if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return list(value)
     raise draft.error(
-        f"{key} is {'code' if isinstance(value, _Code) else repr(value)[:60]}; expected a string such as 200 per day;50 per hour",
+        f"{key} is {'code' if isinstance(value, Code) else repr(value)[:60]}; expected a string such as 200 per day;50 per hour",
         line,
     )
 
@@ -287,7 +285,7 @@ def _store(settings: dict[str, tuple[Any, int]], draft: Draft) -> None:
         draft.store = f"{known[scheme]}://{rest}"
     else:
         draft.note(
-            f"there is no store for {'code' if isinstance(value, _Code) else scheme!r}; here it is memory://, for one process",
+            f"there is no store for {'code' if isinstance(value, Code) else scheme!r}; here it is memory://, for one process",
             line,
         )
 

@@ -108,6 +108,11 @@ def _meant(hint: Hint) -> str:
 def _stated(facts: Facts) -> list[tuple[str, float]]:
     """Other waits, exact to the millisecond or the second: (where, seconds)."""
     found = list(facts.body.waits)
+    heard = facts.heard
+    if heard is not None and heard.retry_after is not None and heard.source.startswith("body: "):
+        where = heard.source.removeprefix("body: ")
+        if all(where != name for name, _ in found):  # a service's own name for it, which the client's reader knows
+            found.append((where, heard.retry_after))
     for name, values in facts.fields.items():
         if _MS_FIELD.search(name) and values[0].isascii() and values[0].isdigit() and len(values[0]) < 16:
             found.append((name, int(values[0]) / 1000))
