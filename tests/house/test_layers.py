@@ -16,6 +16,7 @@ ALSO = {
     "testing/plugin.py": "pytest",
     "stores/postgres/sync.py": "psycopg",
     "stores/postgres/aio.py": "psycopg",
+    "stores/postgres/connections.py": "psycopg",
     "adapters/rest_framework.py": "rest_framework",
 }
 """Modules whose name does not say what they need: what pytest asks for, and the packages called after their server."""

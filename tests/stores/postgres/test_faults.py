@@ -119,7 +119,7 @@ def test_the_budget_holds_through(fault: str, mortal: PostgresServer, before: Pr
             mortal.start()
         elif fault == "freeze":
             mortal.pause()
-            time.sleep(3)
+            load.over.wait(3)  # frozen for so long
             mortal.resume()
         else:
             before.mode = fault

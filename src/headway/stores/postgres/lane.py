@@ -6,16 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-import psycopg
-
 from headway.core.charge import Charge
 from headway.core.key import Key, encode_key
 from headway.core.limit import Limit
 from headway.core.rule import State
-from headway.errors import StoreError
-from headway.stores.postgres.base import again
 from headway.stores.postgres.codec import array_of, hit_of, lock_of, locks_of, read_state, said, steps_of
-from headway.stores.postgres.connections import Connections
 from headway.stores.postgres.flows import advanced, told
 
 if TYPE_CHECKING:
@@ -29,14 +24,14 @@ Short: TypeAlias = Callable[[Sequence[Key], Sequence[int]], Made | None]
 long way."""
 
 
-def shortened(store: PostgresStore, connections: Connections, namespace: str, limits: Sequence[Limit]) -> Short:
+def shortened(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> Short:
     """The short way of limits with at most one attribute each and without leases."""
     if len(limits) == 1 and hit_of(Charge(namespace, limits[0], "", 1)) is not None:
-        return _one(store, connections, namespace, limits[0])
-    return _several(store, connections, namespace, limits)
+        return _one(store, namespace, limits[0])
+    return _several(store, namespace, limits)
 
 
-def _one(store: PostgresStore, connections: Connections, namespace: str, limit: Limit) -> Short:
+def _one(store: PostgresStore, namespace: str, limit: Limit) -> Short:
     text = f"SELECT {store.schema}.hit($1, $2, $3, $4, $5)".encode()
     parameters = said(limit, 0)[1]
     ones = _texts(limit, 1, parameters)
@@ -45,7 +40,7 @@ def _one(store: PostgresStore, connections: Connections, namespace: str, limit: 
     def hit(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
         key, cost = encoded(keys[0]), costs[0]
         rest = ones if cost == 1 else _texts(limit, cost, parameters)
-        answer = _ask(store, connections, text, [b"%d" % lock_of(key), key, *rest], (0, 1, 0, 0, 0), 1)
+        answer = store.ask(text, [b"%d" % lock_of(key), key, *rest], (0, 1, 0, 0, 0), 1)
         if answer is None:
             return None
         allowed, now, before = told(answer)
@@ -54,7 +49,7 @@ def _one(store: PostgresStore, connections: Connections, namespace: str, limit: 
     return hit
 
 
-def _several(store: PostgresStore, connections: Connections, namespace: str, limits: Sequence[Limit]) -> Short:
+def _several(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> Short:
     text = f"SELECT {store.schema}.advance($1, $2, $3, $4, false, true, NULL, NULL)".encode()
     encoders = [_encoder(namespace, limit) for limit in limits]
     shadows = [int(limit.shadow) for limit in limits]
@@ -68,7 +63,7 @@ def _several(store: PostgresStore, connections: Connections, namespace: str, lim
             kinds.append(kind)
             numbers.append(f"{cost}:{shadow}:0:0:0:{parameters}")
         values = (locks_of(stored), array_of(stored), f"{{{','.join(kinds)}}}", f"{{{','.join(numbers)}}}")
-        answer = _ask(store, connections, text, [value.encode() for value in values], (0, 0, 0, 0), len(limits))
+        answer = store.ask(text, [value.encode() for value in values], (0, 0, 0, 0), len(limits))
         if answer is None:
             return None
         allowed, now, texts, _ = advanced(answer)
@@ -77,29 +72,6 @@ def _several(store: PostgresStore, connections: Connections, namespace: str, lim
         return allowed, now, [read_state(limit, before) for limit, before in zip(limits, texts, strict=True)]
 
     return hit
-
-
-def _ask(
-    store: PostgresStore,
-    connections: Connections,
-    text: bytes,
-    values: Sequence[bytes | None],
-    formats: Sequence[int],
-    charges: int,
-) -> str | None:
-    """What the statement says; None where the long way has to be taken."""
-    if not store.in_order(charges):
-        return None
-    store.breaker.enter()
-    try:
-        with connections.taken(time.monotonic() + store.deadline) as connection:
-            answer = connection.ask(text, values, formats)
-    except (psycopg.Error, OSError, StoreError) as error:
-        if again(error):
-            return None
-        raise store.failed(error) from error
-    store.breaker.succeeded()
-    return (answer or b"").decode()
 
 
 def _encoder(namespace: str, limit: Limit) -> Callable[[Key], bytes]:

@@ -88,12 +88,33 @@ class PostgresStore(BasePostgresStore):
         """A limiter's short way: from one key and one cost above 0 per limit to a decision; None: take the long one."""
         if self._connections is None or self.clock is not None or any(len(limit.by) > 1 for limit in limits):
             return None
-        return shortened(self, self._connections, namespace, limits)
+        return shortened(self, namespace, limits)
 
-    def in_order(self, charges: int) -> bool:
-        """Whether the short way may be taken for so many charges: nothing is to be checked, opened anew or cleaned."""
-        self._until_clean -= charges
-        return self._until_clean > 0 and self._ready and self._leave.alive
+    def ask(self, text: bytes, values: Sequence[bytes | None], formats: Sequence[int], charges: int) -> str | None:
+        """What a statement of the short way says; None where the long way has to be taken.
+
+        Args:
+            text: see ``Connection.ask``.
+            values: see ``Connection.ask``.
+            formats: see ``Connection.ask``.
+            charges: how many it makes.
+
+        Raises:
+            StoreError: the server did not decide.
+        """
+        connections, self._until_clean = self._connections, self._until_clean - charges
+        if connections is None or self._until_clean <= 0 or not self._ready or not self._leave.alive:
+            return None
+        self.breaker.enter()
+        try:
+            with connections.taken(time.monotonic() + self.deadline) as connection:
+                answer = connection.ask(text, values, formats)
+        except (psycopg.Error, OSError, StoreError) as error:
+            if again(error):
+                return None
+            raise self.failed(error) from error
+        self.breaker.succeeded()
+        return (answer or b"").decode()
 
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
