@@ -100,8 +100,8 @@ def decorated(tree: ast.Module) -> Iterator[Decorated]:
     found: list[Decorated] = []
     for node in ast.walk(tree):
         match node:
-            case ast.Assign(value=ast.Call(func=ast.Attribute(attr="shared_limit")) as call) if (
-                call.args or call.keywords
+            case ast.Assign(value=ast.Call(func=ast.Attribute(attr="shared_limit")) as made) if (
+                made.args or made.keywords
             ):
                 found.append(_decorator(made, "shared", True))
             case _:

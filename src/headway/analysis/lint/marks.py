@@ -195,7 +195,9 @@ def _grpc(facts: Facts) -> tuple[Mark, ...]:
     code = facts.field("grpc-status") or ""
     heard = facts.heard
     waits = heard is not None and heard.retry_after is not None
-    exact = waits and heard is not None and heard.source in ("grpc-retry-pushback-ms", "RetryInfo")
+    exact = (
+        waits and heard is not None and heard.source.removeprefix("body: ") in ("grpc-retry-pushback-ms", "RetryInfo")
+    )
     named = heard is not None and heard.limit_name is not None
     return (
         Mark("status", BEST if code == "8" else 3 if code == "14" else 1, f"grpc-status {code}"),
