@@ -316,11 +316,19 @@ def _spend(url: str, times: int) -> list[int]:
     return [decision.outcomes["l"].remaining for decision in decisions if decision.allowed]
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_processes_share_the_budget(server: Server, method: str) -> None:
-    """Four processes of fifty calls each: a hundred pass, each balance told once, started either way."""
+def test_processes_share_the_budget(server: Server) -> None:
+    """Four processes of fifty calls each: a hundred pass, each balance told once."""
+    _spent_by_processes("fork", server.url)
+
+
+def test_fresh_processes_share_the_budget(redis: Server) -> None:
+    """So do processes that inherit nothing."""
+    _spent_by_processes("spawn", redis.url)
+
+
+def _spent_by_processes(method: str, url: str) -> None:
     with multiprocessing.get_context(method).Pool(4) as pool:
-        told = pool.starmap(_spend, [(server.url, 50)] * 4, chunksize=1)
+        told = pool.starmap(_spend, [(url, 50)] * 4, chunksize=1)
     assert sorted(left for one in told for left in one) == list(range(100))
 
 

@@ -107,6 +107,8 @@ class Wire:
         """Whether the server has closed the connection, or said something unasked, while it was idle."""
         if time.monotonic() - self._used < _IDLE_S:
             return False
+        if not hasattr(select, "poll"):  # Windows
+            return bool(select.select([self.socket], [], [], 0)[0])
         poll = select.poll()
         poll.register(self.socket, select.POLLIN)
         return bool(poll.poll(0))
