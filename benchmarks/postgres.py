@@ -50,12 +50,14 @@ def store_of(url: str, schema: str, unlogged: bool) -> PostgresStore:
     return PostgresStore(url, schema=schema, unlogged=unlogged, deadline=10)
 
 
-def hit(store: PostgresStore, quota: str, limits: int, name: str) -> Contender:
+def hit(store: PostgresStore, quota: str, limits: int, name: str, *, headers: bool = False) -> Contender:
     limiter = Limiter(*(Limit(f"{name}-{n}", quota, by="key") for n in range(limits)), store=store)
 
     def run(calls: int) -> None:
         for _ in range(calls):
-            limiter.hit(key="key").headers()
+            decision = limiter.hit(key="key")
+            if headers:
+                decision.headers()
 
     return run
 
@@ -99,6 +101,7 @@ def one_caller(url: str, unlogged: bool, calls: int, repeats: int) -> dict[str, 
         "SELECT 1": statement(connection, "SELECT %s", 1),
         "bare upsert": statement(connection, UPSERT.format(table=f"bare_{kind}"), "key"),
         "headway": hit(store, PLENTY, 1, "one"),
+        "headway, its header fields too": hit(store, PLENTY, 1, "one", headers=True),
         "headway 4 limits": hit(store, PLENTY, 4, "four"),
         "headway refused": hit(store, NONE_LEFT, 1, "refused"),
         "headway 4 limits refused": hit(store, NONE_LEFT, 4, "four-refused"),
@@ -126,7 +129,7 @@ def callers(url: str, unlogged: bool, calls: int, repeats: int, count: int = 8) 
 
     def hits(number: int, calls: int) -> None:
         for _ in range(calls):
-            limiter.hit(key=f"key {number}").headers()
+            limiter.hit(key=f"key {number}")
 
     def together(works: list[Contender]) -> Contender:
         def run(calls: int) -> None:
