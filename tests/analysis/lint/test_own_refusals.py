@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
+from aiohttp import web
 
 from adapters.sites import PEER, ROUTES, WHOLE
-from headway import Limit
+from adapters.test_aiohttp import Running
+from adapters.test_grpc import IP, KINDS, SERVERS, call, codes, running
+from adapters.test_grpc import Service as GrpcService
+from headway import AsyncLimiter, Limit, MemoryStore
+from headway.adapters.aiohttp_server import limit, setup
 from headway.analysis.lint.answer import Answer, Place
 from headway.analysis.lint.audit import Report, audit
 from headway.client import read
@@ -134,3 +141,38 @@ def test_the_service_scores_full_marks(service: Service) -> None:
         assert response.status_code == status
         fields = tuple((name, value) for name, value in response.headers.multi_items())
         full(audited(status, fields, response.content))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("server", SERVERS)
+def test_grpc_scores_full_marks(server: str, kind: str) -> None:
+    """A refused call of each kind, on each kind of gRPC server, has full marks by its trailers."""
+    store = MemoryStore(clock=ManualClock())
+    with running(GrpcService(), server, IP, store=store) as address, grpc.insecure_channel(address) as channel:
+        codes(channel, 2, kind)
+        refused = call(channel, kind)
+    fields = [("grpc-status", str(refused.code().value[0])), ("grpc-message", refused.details() or "")]
+    for name, value in refused.trailing_metadata() or ():
+        fields.append((name, b64encode(value).decode() if isinstance(value, bytes) else value))
+    full(audited(200, tuple(fields), b""))
+
+
+@pytest.mark.parametrize("way", ["setup", "decorator"])
+def test_aiohttp_scores_full_marks(way: str, clock: ManualClock) -> None:
+    """Aiohttp's server refuses without a fault, limited as a whole or view by view."""
+    limiter = AsyncLimiter(Limit("one", "1 per minute", by="address"), store=MemoryStore(clock=clock))
+    app = web.Application()
+
+    async def view(request: web.Request) -> web.Response:
+        return web.Response(text="well")
+
+    if way == "setup":
+        setup(app, limiter)
+    app.router.add_get("/", limit(limiter)(view) if way == "decorator" else view)
+    site = Running(app)
+    try:
+        assert site.get("/").status_code == 200
+        answer = site.get("/")
+        full(audited(answer.status_code, tuple(answer.headers.multi_items()), answer.content))
+    finally:
+        site.close()

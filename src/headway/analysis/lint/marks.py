@@ -195,9 +195,9 @@ def _grpc(facts: Facts) -> tuple[Mark, ...]:
     code = facts.field("grpc-status") or ""
     heard = facts.heard
     waits = heard is not None and heard.retry_after is not None
-    exact = (
-        waits and heard is not None and heard.source.removeprefix("body: ") in ("grpc-retry-pushback-ms", "RetryInfo")
-    )
+    source = heard.source.removeprefix("body: ") if heard is not None else ""
+    pushback = facts.field("grpc-retry-pushback-ms") or ""
+    exact = waits and (pushback.isdigit() or source in ("grpc-retry-pushback-ms", "RetryInfo"))
     named = heard is not None and heard.limit_name is not None
     return (
         Mark("status", BEST if code == "8" else 3 if code == "14" else 1, f"grpc-status {code}"),
@@ -206,7 +206,11 @@ def _grpc(facts: Facts) -> tuple[Mark, ...]:
             BEST if named else 1,
             f"{heard.limit_name} in its details" if heard and named else "the status alone",
         ),
-        Mark("wait", BEST if exact else 2 if waits else 0, heard.source if heard and waits else "nothing"),
+        Mark(
+            "wait",
+            BEST if exact else 2 if waits else 0,
+            (f"{pushback} ms of pushback" if pushback else source) if waits else "nothing",
+        ),
         Mark(
             "limits",
             BEST if heard and heard.limit is not None else 2 if named else 0,

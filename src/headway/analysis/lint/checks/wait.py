@@ -17,6 +17,8 @@ _SKEW: Final = 10.0
 """Seconds between the two clocks that a slow network does not explain."""
 _NEAR: Final = 2.0
 """Seconds by which two roundings of one moment differ at most."""
+_DATE_STEP: Final = 1.0
+"""A ``Date`` is whole seconds, so instants that are counted from it are off by up to one."""
 _MS_FIELD: Final = re.compile(r"(?:^|-)retry-?after-?(?:ms|millis|milliseconds)$")
 _DAY_WORDS: Final = re.compile(
     r"\b(?:tomorrow|midnight|end of (?:the |this )?(?:day|month)|next (?:day|month)|(?:later )?today|tonight)\b",
@@ -111,8 +113,9 @@ def _stated(facts: Facts) -> list[tuple[str, float]]:
     heard = facts.heard
     if heard is not None and heard.retry_after is not None and heard.source.startswith("body: "):
         where = heard.source.removeprefix("body: ")
-        if all(where != name for name, _ in found):  # a service's own name for it, which the client's reader knows
-            found.append((where, heard.retry_after))
+        told = facts.told or 0.0
+        if all(where != name for name, _ in found) and heard.retry_after > told + _DATE_STEP:
+            found.append((where, heard.retry_after))  # by a name that only the client's reader knows
     for name, values in facts.fields.items():
         if _MS_FIELD.search(name) and values[0].isascii() and values[0].isdigit() and len(values[0]) < 16:
             found.append((name, int(values[0]) / 1000))
