@@ -5,15 +5,17 @@
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
 local call, unpack, byte = redis.call, struct.unpack, string.byte
 local given = tonumber(ARGV[#KEYS + 2])
-local now = given
+local now, now_text = given, nil
 if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
+  now_text = #time[2] == 6 and time[1] .. time[2]
 end
+now_text = now_text or string.format('%.0f', now)
 
 local awaited = unpack('<d', ARGV[1])
 if awaited > 0 and now > awaited then -- it lay in a queue until nobody waited any more: charge nobody
-  return string.format('late %.0f', now)
+  return 'late ' .. now_text
 end
 
 local function keep(key, value, us) -- `us`: when it may be forgotten
@@ -252,10 +254,59 @@ local function load_rules()
   end
 end
 
-local reply = {string.format('%.0f', now)}
+local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reservations: whether it refuses, what to store, until when
+  local cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
+  local w, f, changed, refuses = 0, 0, false, false
+  if s then
+    local other = d
+    if #s == 24 then
+      w, f, other = unpack('<ddd', s)
+    else
+      w = tonumber(s)
+    end
+    if other ~= d and f > 0 then -- another quota's fraction: rounded up
+      w, f = w + 1, 0
+    end
+    w = w - now
+    local most = depth_w + SLACK
+    if w > most or (w == most and f > depth_f) then
+      w, f, changed = depth_w, depth_f, true
+    elseif w < 0 then
+      w, f = 0, 0
+    end
+  end
+  local nw, nf = w + cw, f + cf
+  if nf >= d then
+    nw, nf = nw + 1, nf - d
+  end
+  if nw < depth_w or (nw == depth_w and nf <= depth_f) then
+    changed, w, f = true, nw, nf
+  else
+    refuses = true
+  end
+  if not changed then
+    return refuses
+  end
+  w = now + w
+  if f == 0 then
+    return refuses, w, w
+  end
+  return refuses, struct.pack('<ddd', w, f, d), w + 1
+end
+
+local function told(line, s) -- a state, as text
+  if not s then
+    return '-'
+  elseif #s == 24 and (byte(line) == 103 or byte(line) == 71) then
+    return string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
+  end
+  return s
+end
+
+local reply = {now_text}
 local last = 0
-for at = 9, #ARGV[1], 2 do
-  local low, high = byte(ARGV[1], at, at + 1)
+
+local function settle(low, high) -- core.bill.settle
   local commit, flexible = low % 2 == 1, low % 4 >= 2
   local first = last + 1
   last = last + (low - low % 4) / 4 + high * 64
@@ -263,15 +314,8 @@ for at = 9, #ARGV[1], 2 do
   reply[bill] = '1'
   local values, until_us, refusing, states = {}, {}, {}, {}
   for i = first, last do
-    local s = call('GET', KEYS[i])
-    states[i] = s
-    if not s then
-      reply[#reply + 1] = '-'
-    elseif #s == 24 and (byte(ARGV[i + 1]) == 103 or byte(ARGV[i + 1]) == 71) then
-      reply[#reply + 1] = string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
-    else
-      reply[#reply + 1] = s
-    end
+    states[i] = call('GET', KEYS[i])
+    reply[#reply + 1] = told(ARGV[i + 1], states[i])
   end
   local bend
   if flexible then -- core.bill.grant
@@ -288,54 +332,20 @@ for at = 9, #ARGV[1], 2 do
   end
   for i = first, last do
     local line, s = ARGV[i + 1], states[i]
-    if byte(line) == 103 and (not s or #s <= 24) then -- core.gcra.Gcra.decide, without debt and reservations
-      local cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
-      local w, f, capped = 0, 0, false
-      if s then
-        local other = d
-        if #s == 24 then
-          w, f, other = unpack('<ddd', s)
-        else
-          w = tonumber(s)
-        end
-        if other ~= d and f > 0 then -- another quota's fraction: rounded up
-          w, f = w + 1, 0
-        end
-        w = w - now
-        local most = depth_w + SLACK
-        if w > most or (w == most and f > depth_f) then
-          w, f, capped = depth_w, depth_f, true
-        elseif w < 0 then
-          w, f = 0, 0
-        end
-      end
-      local nw, nf = w + cw, f + cf
-      if nf >= d then
-        nw, nf = nw + 1, nf - d
-      end
-      if nw < depth_w or (nw == depth_w and nf <= depth_f) then
-        capped, w, f = true, nw, nf
-      else
-        refusing[i] = true
-        if reply[bill] == '1' then
-          reply[bill] = '0'
-        end
-      end
-      if capped then
-        w = now + w
-        values[i] = f == 0 and w or struct.pack('<ddd', w, f, d)
-        until_us[i] = f == 0 and w or w + 1
-      end
+    local refuses, value, us, enforced
+    if byte(line) == 103 and (not s or #s <= 24) then
+      refuses, value, us = plain(line, s)
+      enforced = true
     else
       decide = decide or load_rules()
-      local refuses, value, us, enforced = decide(line, s, bend)
-      if refuses == '?' then
-        reply[bill] = '?'
-      else
-        values[i], until_us[i], refusing[i] = value, us, refuses
-        if refuses and enforced and reply[bill] == '1' then
-          reply[bill] = '0'
-        end
+      refuses, value, us, enforced = decide(line, s, bend)
+    end
+    if refuses == '?' then
+      reply[bill] = '?'
+    else
+      values[i], until_us[i], refusing[i] = value, us, refuses
+      if refuses and enforced and reply[bill] == '1' then
+        reply[bill] = '0'
       end
     end
   end
@@ -345,6 +355,25 @@ for at = 9, #ARGV[1], 2 do
         keep(KEYS[i], values[i], until_us[i])
       end
     end
+  end
+end
+
+for at = 9, #ARGV[1], 2 do
+  local low, high = byte(ARGV[1], at, at + 1)
+  local line, s = ARGV[last + 2], ''
+  if low == 5 and high == 0 and byte(line) == 103 then -- one plain charge, to be written
+    s = call('GET', KEYS[last + 1])
+  end
+  if s and (s == '' or #s > 24) then
+    settle(low, high)
+  else
+    last = last + 1
+    local refuses, value, us = plain(line, s)
+    if value then
+      keep(KEYS[last], value, us)
+    end
+    local bill = #reply + 1
+    reply[bill], reply[bill + 1] = refuses and '0' or '1', told(line, s)
   end
 end
 return table.concat(reply, ' ')

@@ -32,6 +32,8 @@ Made: TypeAlias = tuple[bool, int, "Sequence[State | None] | Answer"]
 """Whether all admitted, the store's clock in ns since 1970, and each key's state before, or the whole answer."""
 
 _MOST_NEAR: Final = 10_000
+_CLOCK_LOOK_S: Final = 0.02
+"""How often it is looked at how far the server's clock is ahead."""
 
 
 def known_refusals(
@@ -122,7 +124,10 @@ def trips(
     def charges(keys: Sequence[Key], costs: Sequence[int]) -> list[Charge]:
         return [Charge(namespace, limits[i], keys[i], costs[i]) for i in numbers]
 
+    next_look = 0.0
+
     def several(keys: Sequence[Key], costs: Sequence[int]) -> Made:
+        nonlocal next_look
         made = near_get(keys, costs)
         if made is not None:
             return made
@@ -149,8 +154,11 @@ def trips(
         if fields[0] == b"late":  # nothing was done
             topology.heard(server.node, sent_s, int(fields[1]))
             return _long(store, charges(keys, costs))
-        topology.heard(server.node, sent_s, int(fields[0]))
-        now = int(fields[0]) * 1000
+        now_us = int(fields[0])
+        if sent_s >= next_look:
+            topology.heard(server.node, sent_s, now_us)
+            next_look = sent_s + _CLOCK_LOOK_S
+        now = now_us * 1000
         states = [None if fields[i + 2] == b"-" else forms[i].load(fields[i + 2], now) for i in numbers]
         if fields[1] == b"1":
             if cache._known:
