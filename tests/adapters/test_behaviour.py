@@ -69,6 +69,16 @@ def test_requests_above_the_limit_are_refused(make: Make) -> None:
     assert site.get("/items/1").status == 200
 
 
+def test_shadow_limits_are_counted_and_seen_by_nobody(make: Make) -> None:
+    """Whatever a shadow limit would have refused passes, no field or body tells of it, and the limiter's report does."""
+    site = make(THREE, Limit("trial", "1 per minute", by="address", shadow=True))
+    answers = [site.get("/items/1") for _ in range(4)]
+    assert [answer.status for answer in answers] == [200, 200, 200, 429]
+    assert all("trial" not in f"{answer.headers} {answer.body!r}" for answer in answers)
+    count = site.limiter.shadow_report().of("trial")
+    assert (count.requests, count.would_refuse, count.newly_refused, count.callers_refused) == (4, 3, 2, 1)
+
+
 def test_a_refused_request_does_not_reach_the_page(make: Make) -> None:
     """The page of a refused request does not run: /failing raises only while requests are admitted."""
     site = make(Limit("one", "1 per minute", by="address"))
