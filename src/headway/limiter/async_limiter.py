@@ -79,12 +79,12 @@ class AsyncLimiter(BaseLimiter):
         facts = named if attributes is None else attributes
         if type(cost) is int and cost > 0 and up_to is None and (facts is named or (type(facts) is dict and not named)):
             try:
-                if self._one is not None:
-                    made = self._one(facts, cost)
+                if (one := self._one) is not None:
+                    made = one(facts, cost)
                     if made is not None:
-                        one = OneDecision()  # as ``Decision.by``, without the call
-                        one.allowed, one._plan, one._made = made[0], self.plan, made
-                        return one
+                        decision = OneDecision()  # as ``Decision.by``, without the call
+                        decision.allowed, decision._plan, decision._made = made[0], self.plan, made
+                        return decision
                 elif self._quick is not None:
                     found = self._quick(facts, cost)
                     if found is not None:

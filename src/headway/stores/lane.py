@@ -190,7 +190,8 @@ class Lane:
                                 raise TypeError  # to be capped, or never admitted
                             if allowed:
                                 allowed = False
-                                _put_back(all_states, keys, before)
+                                if len(before) > 1:
+                                    _put_back(all_states, keys, before)
                         elif allowed:
                             states[key] = new
                 except (KeyError, TypeError):  # a new key, a state that is no whole number
