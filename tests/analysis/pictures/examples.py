@@ -45,7 +45,14 @@ NAMES = Chart(
     (Series("refused", tuple((float(n), 100 / (n + 1)) for n in range(5)), Kind.BARS),),
     categories=("203.0.113.7", HOSTILE, "日本語", "2001:db8::1:2", "$5"),
 )
-CHARTS = (BARS, LINES, TIMES, NAMES)
+MANY = Chart(
+    "Twelve of them",
+    TIME,
+    Axis("requests of each of the clients that sent the most of all, by address", "in each of the seconds"),
+    tuple(Series(f"{n} {HOSTILE}", tuple((float(x), n + x % 3) for x in range(20))) for n in range(12)),
+    (Mark(6, "a limit"), Mark(12, "begin", "x")),
+)
+CHARTS = (BARS, LINES, TIMES, NAMES, MANY)
 WIDE_TABLE = Table(
     "Who would have been refused",
     ("key", "requests", "share", "agent"),

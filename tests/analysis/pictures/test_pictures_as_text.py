@@ -6,7 +6,7 @@ import re
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway.analysis.figures import Axis, Chart, Kind, Mark, Report, Scale, Section, Series, Table
@@ -118,6 +118,7 @@ def test_times_are_shown_as_times() -> None:
     assert re.search(r"00:00:00 .*09:59:00", plot_text(TIMES, 80))
 
 
+@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.floats(-1e12, 1e12), st.floats(-1e12, 1e12)), max_size=30),
     st.sampled_from(Kind),

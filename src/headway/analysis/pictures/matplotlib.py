@@ -31,6 +31,7 @@ _TEXT: Final = 12
 _LONGEST_LABEL: Final = 44
 _WIDTH_OF_A_LETTER: Final = 7.2
 _LINE: Final = 1.8
+_LEGEND_LINE: Final = 19
 _SETTINGS: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "headway",
@@ -88,7 +89,7 @@ def _plain() -> Iterator[None]:
 
 def _figure(charts: Sequence[Chart], size: tuple[int, int], *, titled: bool) -> Figure:
     width, height = size
-    heights = [max(height, 90 + 36 * len(chart.categories)) if chart.categories else height for chart in charts]
+    heights = [_height(chart, width, height) for chart in charts]
     figure = Figure(figsize=(width / 72, sum(heights) / 72), layout="constrained", facecolor="none")
     parts = figure.subfigures(len(charts), 1, squeeze=False, height_ratios=heights)
     for part, chart in zip(parts[:, 0], charts, strict=True):
@@ -124,14 +125,12 @@ def _draw(part: Any, chart: Chart, width: int, *, titled: bool) -> None:
 
 def _legend(part: Any, drawn: list[tuple[Any, str]], title: str | None, width: int) -> None:
     """Title and names above the chart, out of the way of its lines."""
-    labels = [shorten(label, min(_LONGEST_LABEL, int(width / _WIDTH_OF_A_LETTER) - 8)) for _, label in drawn]
-    widths = [len(label) * _WIDTH_OF_A_LETTER + 46 for label in labels]
-    columns = len(labels) if sum(widths) <= width else int(width / max(widths))
+    labels, columns = _labels([label for _, label in drawn], width)
     legend = part.legend(
         [handle for handle, _ in drawn],
         labels,
         loc="outside upper left",
-        ncols=max(1, columns),
+        ncols=columns,
         frameon=False,
         fontsize=_TEXT,
         labelcolor=INK[0],
@@ -145,6 +144,20 @@ def _legend(part: Any, drawn: list[tuple[Any, str]], title: str | None, width: i
     legend.get_title().set_color(INK[0])
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_text(label)  # the library hides labels that begin with an underscore
+
+
+def _labels(names: Sequence[str], width: int) -> tuple[list[str], int]:
+    """The legend's texts, and in how many columns they fit."""
+    labels = [shorten(name, min(_LONGEST_LABEL, int(width / _WIDTH_OF_A_LETTER) - 8)) for name in names]
+    widths = [len(label) * _WIDTH_OF_A_LETTER + 46 for label in labels]
+    return labels, max(1, len(labels) if sum(widths) <= width else int(width / max(widths)))
+
+
+def _height(chart: Chart, width: int, height: int) -> int:
+    """A chart's height: more for many names beside it, or many above it."""
+    labels, columns = _labels([series.name for series in chart.series] + [mark.label for mark in chart.marks], width)
+    above = _LEGEND_LINE * max(0, -(-len(labels) // columns) - 2)
+    return (max(height, 90 + 36 * len(chart.categories)) if chart.categories else height) + above
 
 
 def _upright(axes: Any, chart: Chart, drawn: list[tuple[Any, str]], width: int) -> None:
@@ -164,7 +177,7 @@ def _upright(axes: Any, chart: Chart, drawn: list[tuple[Any, str]], width: int) 
         drawn.append((handle, series.name))
     _limits(axes, chart)
     axes.set_xlabel(chart.x.title, color=SOFT[0])
-    axes.set_ylabel(chart.y.title, color=SOFT[0])
+    axes.set_title(shorten(chart.y.title, int(width / 8)), loc="left", color=SOFT[0], fontsize=_TEXT)
     axes.grid(axis="y", color=LINES[0], linewidth=1)
     _ticks(axes.xaxis, chart.x, max(3, width // 110))
     _ticks(axes.yaxis, chart.y, 5)

@@ -19,7 +19,7 @@ _NUMBER: Final = re.compile(r"-?\d+\.\d+")
 _KEPT: Final = frozenset(
     ("fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linecap", "fill-opacity", "opacity", "text-anchor")
 ) | {"font-size", "font-weight", "d", "x", "y", "transform"}
-_UNTURNED: Final = re.compile(r"rotate\(-?0(?:\.0*)? [^)]*\)\s*")
+_UNTURNED: Final = re.compile(r"\s*rotate\(-?0(?:\.0*)?(?: [^)]*)?\)")
 
 
 def restyled(source: str, *, title: str, description: str, style: str = "", paper: str = "", name: str = "") -> str:
