@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from headway import Limiter
+from headway import Limit, Limiter
 from headway.cli import main
+from servers import REDIS, redis_server
 
 POLICIES = """
 store = "sqlite:///state.db"
@@ -212,3 +213,21 @@ def test_bench_forgets_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limiter, "hit", interrupted)
     assert store("bench", URL, "--seconds", "0.1") == 130
     assert rows() == before
+
+
+def test_it_works_on_a_real_redis(capsys: pytest.CaptureFixture[str]) -> None:
+    """Inspect, reset and bench on a server: what was charged is seen, forgotten, and nothing is left by measuring."""
+    kind = next((kind for kind, find in REDIS.items() if find()), "redis-system")
+    with redis_server(kind) as server:
+        with Limiter(Limit("resend", "1 per 60s", by="phone"), store=server.url, namespace="default#codes") as limiter:
+            assert limiter.hit(phone="1").allowed
+        capsys.readouterr()
+        words = (server.url, "--policy", "limits.toml", "phone=1")
+        assert store("inspect", *words) == 0
+        assert "codes: would be refused by resend" in capsys.readouterr().out
+        assert store("reset", *words, "--yes") == 0
+        assert store("inspect", *words) == 0
+        assert "resend (1/minute, gcra) for phone='1': unused" in capsys.readouterr().out
+        assert store("bench", server.url, "--seconds", "0.1") == 0
+        assert "A refused key is answered in the process" in capsys.readouterr().out
+        assert server.ask(b"DBSIZE") == b":0\r\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,8 +124,12 @@ def _inspect(args: argparse.Namespace) -> int:
             now = look(store)
             print(json.dumps({"store": args.said, "now_ns": now}) if args.json else f"{args.said}: answers")
         return exit_codes.OK
+    policies = _policies(args)
+    meant = [policy for policy in policies if _lacks(policy, attributes) is None]
+    if not meant:
+        raise next(error for policy in policies if (error := _lacks(policy, attributes)) is not None)
     found: dict[str, Explanation] = {}
-    with _limiters(args, attributes) as limiters:
+    with _limiters(args, meant) as limiters:
         for name, limiter in limiters.items():
             found[name] = limiter.explain(attributes, cost=args.cost)
     if args.json:
@@ -140,26 +144,27 @@ def _inspect(args: argparse.Namespace) -> int:
 
 def _reset(args: argparse.Namespace) -> int:
     attributes = _attributes(args)
-    with _limiters(args, attributes, every=False) as limiters:
-        known = tuple(dict.fromkeys(limit.name for limit in _all(limiters)))
-        for name in args.limit:
-            if name not in known:
-                raise UnknownName("limit", name, known)
-        planned = {name: _to_reset(limiter, attributes, args.limit) for name, limiter in limiters.items()}
-        planned = {name: limits for name, limits in planned.items() if limits}
-        given = ", ".join(f"{name}={value}" for name, value in attributes.items()) or "everyone"
-        if not planned:
-            raise LimitError(
-                f"no limit is reset by {given}; the limits are "
-                + "; ".join(f"{limit.name} by {', '.join(limit.by) or 'nothing (--limit)'}" for limit in _all(limiters))
-            )
-        for name, limits in planned.items():
-            print(f"{name}: {', '.join(limits)} for {given}")
-        if not args.yes and not _agreed(len(planned) > 1 or any(len(limits) > 1 for limits in planned.values())):
+    policies = _policies(args)
+    known = tuple(dict.fromkeys(limit.name for policy in policies for limit in policy.plain_limits))
+    for name in args.limit:
+        if name not in known:
+            raise UnknownName("limit", name, known)
+    planned = {policy.name: limits for policy in policies if (limits := _to_reset(policy, attributes, args.limit))}
+    given = ", ".join(f"{name}={value}" for name, value in attributes.items()) or "everyone"
+    if not planned:
+        there = [limit for policy in policies for limit in policy.plain_limits]
+        raise LimitError(
+            f"no limit is reset by {given}; the limits are "
+            + "; ".join(f"{limit.name} by {', '.join(limit.by) or 'nothing (--limit)'}" for limit in there)
+        )
+    with _limiters(args, [policy for policy in policies if policy.name in planned]) as limiters:
+        for name, touched in planned.items():
+            print(f"{name}: {', '.join(touched)} for {given}")
+        if not args.yes and not _agreed(sum(map(len, planned.values())) > 1):
             print("nothing was reset")
             return exit_codes.OK
-        for name, limits in planned.items():
-            limiters[name].reset(*limits, attributes)
+        for name, touched in planned.items():
+            limiters[name].reset(*touched, attributes)
     print("reset")
     return exit_codes.OK
 
@@ -184,13 +189,13 @@ def _init(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
-    from headway.cli.store_bench import measure, table
+    from headway.cli.store_bench import measure, remembers, table
 
     if not 0.1 <= args.seconds <= 600:
         raise LimitError(f"--seconds is {args.seconds:g}; expected 0.1 to 600")
     with _opened(args.url, making=True) as store:
-        rows = measure(store, args.seconds)
-    print(json.dumps({"store": _said(args.url), "rows": rows}) if args.json else table(_said(args.url), rows))
+        rows, remembered, said = measure(store, args.seconds), remembers(store), _said(args.url)
+    print(json.dumps({"store": said, "rows": rows}) if args.json else table(said, rows, remembered=remembered))
     return exit_codes.OK
 
 
@@ -208,35 +213,34 @@ def _attributes(args: argparse.Namespace) -> dict[str, str]:
     return found
 
 
-@contextmanager
-def _limiters(
-    args: argparse.Namespace, attributes: Mapping[str, str], *, every: bool = True
-) -> Iterator[dict[str, Limiter]]:
-    """A limiter for each policy that is meant, by its name.
+def _policies(args: argparse.Namespace) -> list[Policy]:
+    """The policies of the file, or the one that is named.
 
-    Args:
-        args: of the command.
-        attributes: the request's.
-        every: only policies all of whose attributes are there; else any.
+    Raises:
+        ConfigError: the file has problems, which are said.
     """
     from headway.cli.policies import report
-    from headway.limiter.limiter import Limiter
-    from headway.service.opening import read_policies, secret_key
+    from headway.service.opening import read_policies
 
     file = report(read_policies(args.policy))
     if file is None:
         raise ConfigError(f"{args.policy} has problems")
-    policies = list(file.policies.values()) if args.name is None else [file.policy(args.name)]
-    meant = [policy for policy in policies if not every or _lacks(policy, attributes) is None]
-    if not meant:
-        raise next(error for policy in policies if (error := _lacks(policy, attributes)) is not None)
+    return list(file.policies.values()) if args.name is None else [file.policy(args.name)]
+
+
+@contextmanager
+def _limiters(args: argparse.Namespace, policies: Sequence[Policy]) -> Iterator[dict[str, Limiter]]:
+    """A limiter for each policy, by its name, on the store that is named."""
+    from headway.limiter.limiter import Limiter
+    from headway.service.opening import secret_key
+
     with _opened(args.url, making=False) as store:
-        key = secret_key(store, [limit for policy in meant for limit in policy.plain_limits])
+        key = secret_key(store, [limit for policy in policies for limit in policy.plain_limits])
         yield {
             policy.name: Limiter(
                 *policy.limits, store=store, namespace=policy.namespace, secret_key=key, exempt=policy.exempt
             )
-            for policy in meant
+            for policy in policies
         }
 
 
@@ -249,15 +253,13 @@ def _lacks(policy: Policy, attributes: Mapping[str, str]) -> AttributeMissing | 
     return None
 
 
-def _to_reset(limiter: Limiter, attributes: Mapping[str, str], names: list[str]) -> list[str]:
+def _to_reset(policy: Policy, attributes: Mapping[str, str], names: list[str]) -> list[str]:
     """The limits that a reset touches: those named, else those with attributes; where all of these are given."""
-    wanted = [limit for limit in limiter.limits if (limit.name in names if names else limit.by)]
+    from headway.policy.choice import limits_of
+
+    limits = [limits_of(part)[0] for part in policy.limits]
+    wanted = [limit for limit in limits if (limit.name in names if names else limit.by)]
     return [limit.name for limit in wanted if all(name in attributes for name in limit.by)]
-
-
-def _all(limiters: Mapping[str, Limiter]) -> Iterator[Any]:
-    for limiter in limiters.values():
-        yield from limiter.limits
 
 
 def _agreed(several: bool) -> bool:

@@ -14,7 +14,7 @@ from headway.errors import StoreUnavailable
 from headway.limiter.limiter import Limiter
 from headway.stores.base import Store
 
-__all__ = ["look", "measure", "table"]
+__all__ = ["look", "measure", "remembers", "table"]
 
 _KEYS: Final = 64
 _PLENTY: Final = "1 per 10s burst 100000000"
@@ -93,8 +93,13 @@ def _row(what: str, limits: int, times: Sequence[int]) -> Row:
     }
 
 
-def table(store: str, rows: Sequence[Row]) -> str:
-    """The rows for a person."""
+def remembers(store: Store) -> bool:
+    """Whether a refused key is answered in this process for a while, without asking the server."""
+    return bool(getattr(store, "refusal_cache", 0))
+
+
+def table(store: str, rows: Sequence[Row], *, remembered: bool = False) -> str:
+    """The rows for a person; ``remembered`` as ``remembers`` says."""
     lines = [store, f"{'':22}{'decisions/s':>12}{'p50':>12}{'p99':>12}"]
     for row in rows:
         limits = "1 limit" if row["limits"] == 1 else f"{row['limits']} limits"
@@ -102,4 +107,6 @@ def table(store: str, rows: Sequence[Row]) -> str:
             f"{limits + ', ' + str(row['case']):22}{row['per_second']:>12,}{str(row['p50_us']) + ' us':>12}"
             f"{str(row['p99_us']) + ' us':>12}"
         )
+    if remembered:
+        lines.append("A refused key is answered in the process while refusal_cache lasts.")
     return "\n".join(lines)

@@ -274,7 +274,8 @@ class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
 
     async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109  # psycopg's own
         """Drive psycopg's generator; when cancelled, leave at once instead of asking the server to stop."""
-        return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=timeout)
+        named = {} if timeout is None else {"timeout": timeout}  # psycopg 3.2 has none
+        return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, **named)
 
     def __del__(self, _warn: object = None, /) -> None:
         self.pgconn.finish()  # one whose event loop has ended cannot be closed there any more
