@@ -182,6 +182,30 @@ def test_asynchronous_connections_and_pools_that_somebody_brings(url: str, schem
     assert Limiter(limit, store=PostgresStore(url)).peek(user="u", cost=0).remaining == 1
 
 
+def test_a_task_that_is_cancelled_in_its_own_transaction(url: str, schema: str) -> None:
+    """On a connection that the caller brings, a cancelled decision is over, and its transaction is the caller's to end."""
+    PostgresStore(url).init()
+    limit = Limit("orders", "9/hour", by="user")
+
+    async def main() -> None:
+        async with await psycopg.AsyncConnection.connect(url.partition("?")[0]) as connection:
+            mine = AsyncLimiter(limit, store=AsyncPostgresStore(connection, schema=schema))
+            assert (await mine.hit(user="u")).allowed
+            await connection.commit()
+            for turns in range(6):
+                task = asyncio.create_task(mine.hit(user="u"))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                await connection.rollback()
+            assert (await mine.peek(user="u", cost=0)).remaining == 8
+
+    asyncio.run(main())
+    assert Limiter(limit, store=PostgresStore(url)).peek(user="u", cost=0).remaining == 8
+
+
 def test_a_charge_and_its_refund_in_one_transaction(url: str, schema: str) -> None:
     """Charges, refunds and reservations in the caller's transaction see each other and go together."""
     PostgresStore(url).init()

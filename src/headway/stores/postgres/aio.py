@@ -90,12 +90,15 @@ class AsyncPostgresStore(BasePostgresStore):
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
-        task = asyncio.ensure_future(self._run(self._advancing(charges, commit)))
+        deciding = self._run(self._advancing(charges, commit))
+        if isinstance(self.where, psycopg.AsyncConnection):  # the transaction's owner decides what becomes of it
+            return (await deciding).answer
+        task = asyncio.ensure_future(deciding)
         try:
             answer, reached = await asyncio.shield(task)
         except asyncio.CancelledError:
-            if commit:
-                task.add_done_callback(lambda done: self._undo(charges, done))
+            self._undoing.add(task)
+            task.add_done_callback(lambda done: self._undo(charges if commit else (), done))
             raise
         if reached is not None:
             self._cleaned_to = reached
@@ -142,7 +145,8 @@ class AsyncPostgresStore(BasePostgresStore):
 
     def _undo(self, charges: Sequence[Charge], done: asyncio.Task[flows.Advanced]) -> None:
         """Give back what nobody was told that they have. Where the store is away it stays charged: never too little."""
-        if done.cancelled() or done.exception() is not None:
+        self._undoing.discard(done)
+        if done.cancelled() or done.exception() is not None or not charges:
             return
         changes = undoing(charges, done.result().answer)
         if changes:
