@@ -20,6 +20,11 @@ _MOST_BARS: Final = 120
 _MOST_ROWS: Final = 60
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _EVERYONE: Final = "everyone"
+_KINDS: Final = {
+    "refused": "by the policy",
+    "refused_in_log": "in the log",
+    "refused_against": "by the proposed policy",
+}
 _CHANGES: Final = {"newly_refused": "newly refused", "newly_admitted": "newly admitted"}
 
 
@@ -65,7 +70,7 @@ def _answer(replay: PolicyReplay) -> Iterator[str]:
                 f"{_whose(side)} could not decide {count:,} requests: their {name!r} is missing or says nothing to it."
             )
         if side.exempt:
-            yield f"{side.exempt:,} requests are exempt from {_whose(side)}."
+            yield f"Exempt from {_whose(side)}: {_counted(side.exempt, 'request')}."
         for name in side.left_out:
             yield f"Limit {name!r} counts requests at once, and a log does not say when one ended: it is left out."
     if replay.unparsed:
@@ -104,7 +109,7 @@ def _side_sections(side: SideReplay, whose: str, behind: str | None) -> Iterator
         if any(limit.shadow for limit in side.limits)
         else ""
     )
-    yield Section(f"Limits{whose}", tables=(Table("", columns, tuple(rows), note),))
+    yield Section(f"Limits{whose}", tables=(Table("What each limit refused", columns, tuple(rows), note),))
     tables = tuple(_keys(limit, behind) for limit in side.limits if limit.most_refused)
     if tables:
         said = "Closed: from the first refusal until the wait that was told last was over, all stretches together."
@@ -198,7 +203,9 @@ def _obedient(found: ObedientReplay, today: SideReplay) -> Section:
         )
     if found.cut:
         said.append("So many callers came back at the same instants that the simulation was stopped.")
-    return Section("Obedient callers", tuple(said), tables=(Table("", ("", "obedient", "as logged"), tuple(rows)),))
+    return Section(
+        "Obedient callers", tuple(said), tables=(Table("Requests", ("", "obedient", "as logged"), tuple(rows)),)
+    )
 
 
 def _over_time(timeline: Timeline, *, series: bool) -> Iterator[Section]:
@@ -219,6 +226,8 @@ def _over_time(timeline: Timeline, *, series: bool) -> Iterator[Section]:
         ),
         description=f"Requests in each {each}: those that the policy admits, and on top of them those that it refuses.",
     )
+    known, none = dict(bars), [0] * len(timeline.kinds)
+    every = [(at, known.get(at, none)) for at in range(bars[0][0], bars[-1][0] + step, step)]
     tables: tuple[Table, ...] = ()
     said: tuple[str, ...] = ()
     if series:
@@ -228,12 +237,31 @@ def _over_time(timeline: Timeline, *, series: bool) -> Iterator[Section]:
         note = f"Steps of {_long(coarse)}; those without requests are left out."
         if coarse != timeline.step:
             note += f" --json has each {_long(timeline.step)}."
-        tables = (Table("", columns, tuple(rows), note),)
-        known = dict(bars)
-        for kind in (0, 1):
-            line = sparkline([known[at][kind] if at in known else 0 for at in range(bars[0][0], bars[-1][0] + 1, step)])
-            said += (f"{timeline.kinds[kind]} in each {each}: {line}",)
-    yield Section("Over time", said, (chart,), tables)
+        tables = (Table("Requests in each step", columns, tuple(rows), note),)
+        said = tuple(
+            f"{timeline.kinds[kind]} in each {each}: {sparkline([counts[kind] for _, counts in every])}"
+            for kind in (0, 1)
+        )
+    charts = (chart, *_refusals(timeline.kinds, every, each))
+    yield Section("Over time", said, charts, tables)
+
+
+def _refusals(kinds: tuple[str, ...], bars: list[tuple[int, list[int]]], each: str | None) -> Iterator[Chart]:
+    """Who refused how many, where there is more than the policy to be seen: the log itself, a proposed policy."""
+    others = [kind for kind in range(2, len(kinds)) if any(counts[kind] for _, counts in bars)]
+    if others:
+        yield Chart(
+            "Refusals over time",
+            Axis("time", "UTC", Scale.TIME),
+            Axis(f"refusals in {each}"),
+            tuple(
+                Series(
+                    _KINDS[kinds[kind]], tuple((at / _SECOND, float(counts[kind])) for at, counts in bars), Kind.STEPS
+                )
+                for kind in (1, *others)
+            ),
+            description=f"Refusals in each {each}, by the policy and by what stands beside it.",
+        )
 
 
 def _merged(timeline: Timeline, most: int) -> tuple[int, list[tuple[int, list[int]]]]:
