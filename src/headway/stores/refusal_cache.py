@@ -56,12 +56,10 @@ class RefusalCache:
         ticks: ns that never go back; default: the monotonic clock.
 
     Attributes:
-        answered: how many bills were refused without asking the store.
         ticks: the clock.
     """
 
     def __init__(self, cap: float, ticks: Callable[[], int] | None = None) -> None:
-        self.answered = 0
         self.ticks = ticks or time.monotonic_ns
         self._cap = round(cap * 1e9)
         self._known: dict[bytes, Known] = {}
@@ -103,7 +101,6 @@ class RefusalCache:
         )
         if settled.allowed:
             return None
-        self.answered += 1
         return Answer(False, now, settled.outcomes, costs)
 
     def learn(

@@ -70,22 +70,19 @@ def one_way(
         near: the refusals that ``ask`` remembers.
         ask: for everything else.
     """
-    cache, look = store.refusals, near.known.get
-    ticks = cache.ticks
+    ticks, look = store.refusals.ticks, near.single.get
 
     def one(attributes: Mapping[str, object], cost: int) -> tuple[object, ...] | None:
         key = attributes[attribute] if attribute in attributes else None  # noqa: SIM401  # twice as fast as get
         if key.__class__ is not str:
             return None
-        keys = (key,)
-        found = look(keys)
+        found = look(key)
         if found is not None:
-            costs, refusal, states = found
+            least, refusal, state = found
             now = ticks()
-            if now < refusal.until and cost >= costs[0]:
-                cache.answered += 1
-                return False, refusal.since + now, cost, key, states[0]
-        made = ask(keys, (cost,))
+            if now < refusal.until and cost >= least:
+                return False, refusal.since + now, cost, key, state
+        made = ask((key,), (cost,))
         if made is None:
             return None
         allowed, at, before = made
@@ -189,15 +186,17 @@ class Near:
 
     Attributes:
         known: by keys, the costs that were refused, the refusal, and the states of these keys.
+        single: the same by the key itself, where a bill has one.
         get: a refusal that stands for these keys and these costs, or None: look further.
     """
 
-    __slots__ = ("_cache", "get", "known")
+    __slots__ = ("_cache", "get", "known", "single")
 
     def __init__(self, store: BaseRedisStore) -> None:
         cache = self._cache = store.refusals
         known: dict[Sequence[Key], tuple[Sequence[int], Known, list[State | None]]] = {}
         self.known = known
+        self.single: dict[Key, tuple[int, Known, State | None]] = {}
         look, ticks = known.get, cache.ticks
 
         def get(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
@@ -206,7 +205,6 @@ class Near:
                 return None
             refusal, now = found[1], ticks()
             if now < refusal.until:
-                cache.answered += 1
                 return False, refusal.since + now, found[2]
             known.pop(tuple(keys), None)
             return None
@@ -218,5 +216,8 @@ class Near:
         states = [known.states[key] for key in stored]
         if len(self.known) >= _MOST_NEAR:
             self.known.clear()
+            self.single.clear()
         self.known[tuple(keys)] = tuple(costs), known, states
+        if len(keys) == 1:
+            self.single[keys[0]] = costs[0], known, states[0]
         return False, known.since + self._cache.ticks(), states
