@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from array import array
 
 from hypothesis import given
@@ -17,6 +18,11 @@ TIMES = st.one_of(
     st.lists(st.integers(0, 3 * SECOND), min_size=1, max_size=80),
     st.lists(st.integers(0, 2**61), min_size=1, max_size=80),
 ).map(lambda times: array("q", sorted(times)))
+LONG = st.tuples(st.integers(0, 2**32), st.integers(31, 300), st.sampled_from([1, SECOND, 2**55])).map(
+    lambda drawn: array("q", sorted(random.Random(drawn[0]).randrange(60) * drawn[2] for _ in range(drawn[1])))
+)
+"""Too many to be counted one by one, in ns, in seconds, and so far apart that 64 bits would not do."""
+TIMES = st.one_of(TIMES, LONG)
 PERIODS = st.sampled_from([SECOND, 60 * SECOND, 7 * SECOND + 13, 86_400 * SECOND])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from headway import Limiter
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
 from headway.analysis.suggest.as_json import as_json
@@ -20,6 +21,8 @@ from headway.analysis.suggest.kinds import Kind
 from headway.analysis.suggest.percentiles import PERCENTILES, WINDOWS
 from headway.analysis.suggest.policy import policy_toml
 from headway.analysis.suggest.suggestion import Suggestion, check_by, suggest
+from headway.analysis.suggest.trial import try_limits
+from headway.core.limit import Limit
 from headway.core.quota import SECOND, Quota
 from headway.policy.toml import read_policy_text
 
@@ -99,8 +102,24 @@ def test_no_honest_client_is_refused_and_a_bot_is(crowd: Made, tmp_path: Path) -
     assert proposal.tight is not None
     assert set(crowd.refused(proposal.tight.count, proposal.tight.period_ns, proposal.tight.burst)) == {"192.0.2.66"}
     assert proposal.each.burst > proposal.tight.burst
+    strict = crowd.refused(proposal.tight.count, proposal.tight.period_ns, proposal.tight.burst)
+    assert refused["192.0.2.66"] >= 0.9 * strict["192.0.2.66"]
     less = proposal.tight.burst - 1
     assert len(crowd.refused(proposal.tight.count, proposal.tight.period_ns, less)) > 1
+
+
+def test_room_is_not_added_where_it_lets_others_through(crowd: Made, tmp_path: Path) -> None:
+    """A program hardly faster than people is still refused nearly as much as by the smallest limit."""
+    for n in range(3000):
+        crowd.add(n * 8, "192.0.2.66", path=f"/{'abcdefgh'[n % 8]}")
+    found = crowd.suggested(tmp_path, goals=(HonestGoal(),))
+    (proposal,) = found.proposals
+    assert proposal.each is not None
+    tight = proposal.tight or proposal.each
+    refused = crowd.refused(proposal.each.count, proposal.each.period_ns, proposal.each.burst)
+    strict = crowd.refused(tight.count, tight.period_ns, tight.burst)
+    assert set(refused) == set(strict) == {"192.0.2.66"}
+    assert refused["192.0.2.66"] >= 0.9 * strict["192.0.2.66"] > 1000
 
 
 def test_an_office_is_spared(crowd: Made, tmp_path: Path) -> None:
@@ -142,6 +161,30 @@ def test_the_total_holds_in_every_second(crowd: Made, tmp_path: Path) -> None:
     assert proposal.trial.longest <= SECOND
     admitted = len(crowd.rows) - proposal.trial.refused
     assert admitted <= 41 * 61 + sum(1 for row in crowd.rows if not 50_000 <= (row[0] - START) / SECOND < 50_060)
+
+
+def test_a_total_alone_where_a_limit_for_each_would_refuse_more(crowd: Made, tmp_path: Path) -> None:
+    """Where the total is passed by many at once and rarely, it is proposed alone, and the other way is said with its price."""
+    for n in range(200):
+        crowd.add(1000 + n // 2 * 300, f"10.8.0.{n % 100}")
+        crowd.add(1000 + n // 2 * 300, f"10.8.0.{n % 100}")
+    for n in range(6):
+        crowd.add(70_000, f"10.7.0.{n % 3}")
+    found = crowd.suggested(tmp_path, goals=(TotalGoal(Quota.parse("5/s")),))
+    (proposal,) = found.proposals
+    assert proposal.each is None
+    assert proposal.trial.refused == 1
+    assert "beside it would keep the total from being used up by a few, but would have refused" in proposal.notes[0]
+
+
+def test_each_limit_of_a_trial_has_its_own_refusals() -> None:
+    """A request that both limits refuse counts for both, one that one of them refuses for that one."""
+    each, total = Limit("each", "1 per 10s", by="address"), Limit("total", "3 per 10s", algorithm="sliding-log")
+    arrivals = [(START + second * SECOND // 10, client) for second, client in enumerate((1, 1, 2, 3, 3, 4))]
+    trial = try_limits(each, total, arrivals)
+    assert trial.by_limit == (2, 2)
+    assert {one.client: one.refused for one in trial.clients} == {1: 1, 3: 1, 4: 1}
+    assert trial.longest == 10 * SECOND - 3 * SECOND // 10 + SECOND // 5
 
 
 def test_a_total_that_is_never_reached_refuses_nobody(crowd: Made, tmp_path: Path) -> None:
@@ -278,6 +321,21 @@ def test_the_policy_file_is_accepted(crowd: Made, tmp_path: Path, by: str) -> No
         assert reading.problems == ()
         assert reading.file is not None
         assert set(reading.file.policies) == {"no-honest-client-refused", "total", "stop-top"}
+
+
+def test_a_request_falls_under_the_limit_of_its_first_key(crowd: Made, tmp_path: Path) -> None:
+    """In the policy a request with an API key is limited by that alone, one without by its user, else by its address."""
+    for n in range(300):
+        crowd.add(n / 9, "192.0.2.1", user=f"u{n % 3}" if n % 5 else None, api_key="k" if n % 2 else None)
+    found = crowd.suggested(tmp_path, by=check_by("api_key_or_user_or_network"), goals=(HonestGoal(),))
+    file = read_policy_text(policy_toml(found), file="limits.toml", folder=tmp_path).policies()
+    limiter = Limiter(*file.policies["no-honest-client-refused"].limits, secret_key=b"x" * 32)
+    for given, name in (
+        ({"api_key": "k", "user": "u", "address": "a"}, "per-api-key"),
+        ({"user": "u", "address": "a"}, "per-user"),
+        ({"address": "a"}, "per-address"),
+    ):
+        assert limiter.hit(given).limit == name
 
 
 def test_api_keys_are_masked(tmp_path: Path) -> None:
