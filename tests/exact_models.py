@@ -105,7 +105,7 @@ class GcraModel(Model):
     def owed(self, now: int) -> Fraction:
         """Ns of service that are queued at ``now``; an idle server earns nothing."""
         owed, seen = Fraction(0), 0
-        for charged in self.history:
+        for charged in filter(lambda charged: charged.weight, self.history):
             owed, seen = max(Fraction(0), owed - (charged.at - seen)) + charged.weight, charged.at
         return max(Fraction(0), owed - (now - seen))
 
@@ -129,18 +129,36 @@ class GcraModel(Model):
 
 
 class WindowModel(Model):
-    """Units count in the window they were charged in. Where windows begin is the sub-classes' business."""
+    """Units count in the window they were charged in. Where windows begin is the sub-classes' business.
+
+    A window in which something was charged stays open when the clock is set back a little; emptied, it never was.
+    """
 
     def window(self, at: int) -> Any:
         raise NotImplementedError
 
+    def open(self, now: int) -> Any:
+        return max([self.window(now), *(self.window(charged.at) for charged in self.history[-1:])])
+
+    def inside(self, now: int) -> list[Charged]:
+        window = self.open(now)
+        return [charged for charged in self.history if self.window(charged.at) == window]
+
+    def charge(self, now: int, units: int) -> Charged:
+        return super().charge(max([now, *(charged.at for charged in self.history[-1:])]), units)
+
+    def give_back(self, charged: Charged, units: int, now: int) -> None:
+        inside = self.inside(now)
+        if any(charged is each for each in inside):
+            super().give_back(charged, units, now)
+            if not any(each.units for each in inside):
+                self.history.clear()
+
     def fits(self, now: int) -> int:
-        window = self.window(now)
-        return max(0, self.most - sum(c.units for c in self.history if self.window(c.at) == window))
+        return max(0, self.most - sum(charged.units for charged in self.inside(now)))
 
     def unused(self, now: int) -> bool:
-        window = self.window(now)
-        return not any(c.units for c in self.history if self.window(c.at) == window)
+        return not any(charged.units for charged in self.inside(now))
 
 
 class FixedModel(WindowModel):
@@ -202,6 +220,10 @@ class LogModel(Model):
     """A unit counts for exactly one period. A clock that was set back a little does not make it older than the one before."""
 
     def charge(self, now: int, units: int) -> Charged:
+        begun = now - self.limit.quota.period_ns
+        self.history = [
+            kept for kept in self.history if kept.at > begun
+        ]  # what has ended comes not back with the clock
         return super().charge(max([now, *(charged.at for charged in self.history)]), units)
 
     def fits(self, now: int) -> int:
@@ -213,10 +235,21 @@ class LogModel(Model):
 
 
 class SlidingModel(Model):
-    """The window before counts by the share of it that is less than one period ago."""
+    """The window before counts by the share of it that is less than one period ago.
+
+    A clock that was set back over a boundary stands at it, once something was charged behind it.
+    """
+
+    def charge(self, now: int, units: int) -> Charged:
+        return super().charge(self.standing(now), units)
+
+    def standing(self, now: int) -> int:
+        period = self.limit.quota.period_ns
+        return max([now, *(charged.at // period * period for charged in self.history[-1:])])
 
     def used(self, now: int) -> Fraction:
         period = self.limit.quota.period_ns
+        now = self.standing(now)
         index = now // period
         current = sum(c.units for c in self.history if c.at // period == index)
         previous = sum(c.units for c in self.history if c.at // period == index - 1)
@@ -233,6 +266,7 @@ class ConcurrencyModel(Model):
     """A unit is held for a period, or until it is given back."""
 
     def charge(self, now: int, units: int) -> Charged:
+        self.history = [kept for kept in self.history if kept.expires > now]  # what has ended comes not back
         charged = super().charge(now, units)
         charged.expires = now + self.limit.quota.period_ns
         return charged
@@ -252,12 +286,13 @@ class GrowingModel(Model):
             super().give_back(charged, units, now)
 
     def quiet(self) -> list[Charged]:
-        """The attempts since the latest quiet time."""
+        """The attempts since the latest quiet time, each no earlier than the one before."""
         since: list[Charged] = []
         for charged in self.history:
-            if since and charged.at >= since[-1].at + self.limit.forgiven_after:
+            at = max([charged.at, *(before.at for before in since[-1:])])
+            if since and at >= since[-1].at + self.limit.forgiven_after:
                 since = []
-            since.append(charged)
+            since.append(Charged(at, charged.units))
         return since
 
     def fits(self, now: int) -> int:

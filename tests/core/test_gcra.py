@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.core.gcra import Gcra
+from headway.core.lease import Receipt
 from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import MAX_COUNT, MAX_RECOVERY_NS, SECOND, Quota
 from headway.core.rule import CLOCK_SLACK_NS
@@ -80,3 +81,70 @@ def test_replenish_and_reset_are_different_things() -> None:
     assert five.decide(state, SECOND, 0)[1] == Admitted(2, SECOND, 5 * SECOND)
     assert five.decide(state, SECOND, 4)[1] == Refused(2, 3 * SECOND, SECOND, 5 * SECOND)
     assert five.decide(None, 0, 0)[1] == Admitted(5, 0, 0)
+
+
+def test_a_queue_clears_one_interval_a_unit_once_the_burst_is_gone() -> None:
+    """Units that fit wait for nothing; each further one for its own interval, rounded up; what is owed comes first."""
+    assert [TWO.clears_after(None, 7, units) for units in (0, 1, 2, 3, 5)] == [0, 0, 0, 5 * SECOND, 15 * SECOND]
+    state, _ = TWO.decide(None, 7, 1)
+    assert [TWO.clears_after(state, 7, units) for units in (0, 1, 2)] == [0, 0, 5 * SECOND]
+    assert TWO.clears_after(state, SECOND + 7, 2) == 4 * SECOND
+    third = [THIRD.clears_after(None, 7, units) for units in (3, 4, 5, 6)]
+    assert third == [0, 333_333_334, 666_666_667, SECOND], "rounded up, never added up from what was rounded"
+    assert THIRD.clears_after(THIRD.decide(None, 7, 1)[0], 7, 3) == 333_333_334
+    assert TWO.clears_after(10**18, 7, 1) == 5 * SECOND, "a state that is not honest counts as its cap"
+
+
+def test_debt_is_added_to_what_is_owed_up_to_a_century() -> None:
+    """Without asking; what is more than a full burst is remembered as debt, so the cap on clocks leaves it alone."""
+    assert TWO.take(None, 7, 1) == 5 * SECOND + 7
+    assert TWO.take(None, 7, 2) == 10 * SECOND + 7, "a full burst is no debt"
+    assert TWO.take(3 * SECOND, 2 * SECOND, 1) == 8 * SECOND
+    assert TWO.take(SECOND, 2 * SECOND, 1) == 7 * SECOND, "what has recovered earns nothing"
+    assert TWO.take(None, 7, 5) == (25 * SECOND + 7, 1, 15 * SECOND)
+    assert TWO.decide((25 * SECOND + 7, 1, 15 * SECOND), 7, 1)[1] == Refused(0, 20 * SECOND, 20 * SECOND, 25 * SECOND)
+    most = TWO.take(None, 7, 10**18)
+    assert most == (10 * SECOND + MAX_RECOVERY_NS + 7, 1, MAX_RECOVERY_NS)
+    assert TWO.take(most, 7, 10**18) == most
+    assert TWO.take(most, 8, 1) == (most[0] + 1, 1, MAX_RECOVERY_NS), "it never becomes more than that"
+    assert THIRD.take(None, 7, 4) == (4 * SECOND + 21, 3, SECOND)
+    thirds = THIRD.take(None, 7, 10**18)
+    assert thirds == (3 * SECOND + 3 * MAX_RECOVERY_NS + 21, 3, 3 * MAX_RECOVERY_NS)
+    far = 10**20
+    assert TWO.take(far, 7, 1) == (far, 1, far - 7 - 10 * SECOND), "a state that is beyond it stays where it is"
+
+
+def test_a_debt_is_honest_and_what_lies_beyond_it_is_not() -> None:
+    """The cap on a clock that went back leaves debts: a full burst and the debt, to the nanosecond."""
+    debt = 15 * SECOND
+    honest = (TWO.depth + debt + CLOCK_SLACK_NS, 1, debt)
+    assert TWO.decide(honest, 0, 1)[0] is honest
+    beyond = (honest[0] + 1, 1, debt)
+    assert TWO.decide(beyond, 0, 1) == (
+        (TWO.depth + debt, 1, debt),
+        Refused(0, 20 * SECOND, 20 * SECOND, 25 * SECOND),
+    )
+    thirds = (THIRD.depth + 3 * debt + 3 * CLOCK_SLACK_NS, 3, 3 * debt)
+    assert THIRD.decide(thirds, 0, 1)[0] is thirds
+    assert THIRD.decide((thirds[0] + 1, 3, 3 * debt), 0, 1)[0] == (THIRD.depth + 3 * debt, 3, 3 * debt)
+
+
+def test_the_same_share_of_another_burst_is_in_use_after_a_proportional_change() -> None:
+    """Rounded up, never more than a full burst, whatever the units of time; refunds of what came before give nothing back."""
+    five = Gcra.of(Quota.parse("5 per 10s"))
+    state, outcome = five.decide(None, 7, 2)
+    assert isinstance(outcome, Admitted)
+    scaled = TWO.scaled(state, 7, five)  # type: ignore[arg-type]  # it was admitted
+    assert TWO.ticks(scaled) == 4 * SECOND + 7
+    assert TWO.give_back(scaled, 7, 2, Receipt(7, 2, 0, outcome)) == scaled
+    assert TWO.expires_at(scaled) == 4 * SECOND + 7
+    slow = Gcra.of(Quota.parse("5 per 100s"))
+    assert TWO.expires_at(TWO.scaled(slow.decide(None, 7, 2)[0], 7, slow)) == 40 * SECOND + 7, (  # type: ignore[arg-type]
+        "as long as those could still be refunded"
+    )
+    thirds = THIRD.scaled(TWO.decide(None, 7, 1)[0], 7, TWO)  # type: ignore[arg-type]
+    assert thirds[:2] == (3 * SECOND // 2 + 21, 3)  # type: ignore[index]
+    sevenths = Gcra.of(Quota(7, 10, 7))
+    odd = sevenths.scaled(Gcra(1, 3).decide(None, 0, 1)[0], 0, Gcra(1, 3))  # type: ignore[arg-type]
+    assert odd[:2] == (-(-sevenths.depth // 3), 7)  # type: ignore[index]
+    assert TWO.ticks(TWO.scaled(TWO.take(None, 7, 9), 7, TWO)) == 10 * SECOND + 7, "debt beyond a burst is forgiven"

@@ -248,3 +248,14 @@ def test_a_line_of_units_clears_as_fast_as_it_may() -> None:
     assert RULE.clears_after(None, 1000, 10) == 0
     assert RULE.clears_after(None, 1000, 11) == 110
     assert RULE.clears_after(Counters(1100, 100, 0, 10), 1000, 1) == 10
+
+
+def test_a_refund_after_a_small_step_back_takes_the_units_from_where_they_were_charged() -> None:
+    """A clock set back over a boundary charges the window that had begun; the refund comes off that one, too."""
+    state, _ = RULE.decide(None, 950, 2)
+    state, _ = RULE.decide(state, 1_001, 1)
+    state, outcome = RULE.decide(state, 990, 3)
+    assert state == Counters(1100, 100, 4, 2)
+    assert isinstance(outcome, Admitted)
+    assert RULE.give_back(state, 995, 3, Receipt(990, 3, 0, outcome)) == Counters(1100, 100, 1, 2)
+    assert RULE.give_back(state, 1_150, 3, Receipt(990, 3, 0, outcome)) == Counters(1200, 100, 0, 1)

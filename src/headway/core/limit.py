@@ -233,7 +233,8 @@ class Limit:
             raise LimitError(
                 f"limit {self.name!r}: the quota '{quota}' is counted by {natural.value}, not by {chosen.value}"
             )
-        if chosen not in _TAKES_BURST and quota.burst != quota.count:
+        own = 1 if chosen is Algorithm.MINIMUM_INTERVAL else quota.count
+        if chosen not in _TAKES_BURST and quota.burst not in (quota.count, own):
             raise LimitError(
                 f"limit {self.name!r}: {chosen.value} takes no burst; drop 'burst {quota.burst}' or use gcra"
             )

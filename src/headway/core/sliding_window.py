@@ -66,7 +66,7 @@ class SlidingWindow:
         seen, capped = self._seen(state, now)
         if capped:
             return state
-        charged_end = (receipt.at // self.period + 1) * self.period
+        charged_end = receipt.at + receipt.outcome.reset_after - self.period
         units = min(units, receipt.cost)
         if charged_end >= seen.end:
             return seen._replace(current=max(0, seen.current - units))

@@ -295,7 +295,7 @@ class SlidingWindowForm(Form):
 
     def _change(self, change: Change, late: tuple[int, int], now: int) -> bytes:
         period = self.rule.period
-        end = divmod((change.receipt.at // period + 1) * period, 1000)
+        end = divmod(change.receipt.at + change.receipt.outcome.reset_after - period, 1000)
         return _doubles(*self._head(change, late), *self._period, *end)
 
 
