@@ -148,6 +148,20 @@ def test_the_same_chart_gives_the_same_bytes() -> None:
         assert mpl.rcParams["font.size"] == 40
 
 
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_times_have_ticks_whatever_their_span(size: tuple[int, int]) -> None:
+    """From a millisecond to thirty years an axis of times is named at one to ten places, without a warning."""
+    span = 0.001
+    while span < 1e9:
+        points = ((1_445_731_207.5, 1.0), (1_445_731_207.5 + span, 2.0))
+        chart = Chart("c", Axis("time", "UTC", Scale.TIME), Axis("y"), (Series("a", points),))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            texts = [element.text or "" for element in picture(chart, size).iter(f"{SVG}text")]
+        assert 4 <= len(texts) <= 22, (span, texts)
+        span *= 3.7
+
+
 def chunks(png: bytes) -> bytes:
     """A PNG's pixels, filtered as they are."""
     at, found = 8, b""

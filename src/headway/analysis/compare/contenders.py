@@ -153,7 +153,9 @@ def contenders_for(
         ValueError: another algorithm, or a quota that is none of a rate; says what is accepted.
     """
     if not quota.count or quota.zone is not None or quota.concurrent:
-        raise ValueError(f"limit is '{quota}'; expected a rate above 0 without a zone, such as '10/s' or '5 per 60s burst 2'")
+        raise ValueError(
+            f"limit is '{quota}'; expected a rate above 0 without a zone, such as '10/s' or '5 per 60s burst 2'"
+        )
     found: list[Contender] = []
     for name in algorithms:
         if name not in NAMES:

@@ -111,7 +111,9 @@ def _findings(found: Comparison) -> list[str]:
         if not broken:
             said.append("Every refused caller would have been admitted when it was told, had nobody else come.")
         elif broken == {_MODEL}:
-            said.append("Every caller whom the others refused would have been admitted when it was told, had nobody else come.")
+            said.append(
+                "Every caller whom the others refused would have been admitted when it was told, had nobody else come."
+            )
     return said
 
 

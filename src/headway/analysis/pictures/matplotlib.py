@@ -179,7 +179,7 @@ def _upright(axes: Any, chart: Chart, drawn: list[tuple[Any, str]], width: int) 
     axes.set_xlabel(chart.x.title, color=SOFT[0])
     axes.set_title(shorten(chart.y.title, int(width / 8)), loc="left", color=SOFT[0], fontsize=_TEXT)
     axes.grid(axis="y", color=LINES[0], linewidth=1)
-    _ticks(axes.xaxis, chart.x, max(3, width // 110))
+    _ticks(axes.xaxis, chart.x, max(3, width // 100))
     _ticks(axes.yaxis, chart.y, 5)
 
 
@@ -278,7 +278,7 @@ def _hidden(chart: Chart, x: float, y: float) -> bool:
 
 def _ticks(axis: Any, shown: Axis, most: int) -> None:
     if shown.scale is Scale.TIME:
-        locator = AutoDateLocator(minticks=2, maxticks=most)  # type: ignore[no-untyped-call]  # theirs
+        locator = AutoDateLocator(minticks=1, maxticks=max(4, most))  # type: ignore[no-untyped-call]  # theirs
         axis.set_major_locator(locator)
         axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]  # theirs
         axis.get_offset_text().set_color(SOFT[0])
