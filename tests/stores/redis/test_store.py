@@ -141,7 +141,7 @@ def redis_7(watcher: Any) -> bool:
     [("100/s", 72), ("5 per minute", 72), ("1/day", 72), ("3/s", 104), ("11/day", 104), ("999983/s", 104)],
 )
 def test_a_key_costs_few_bytes_however_often_it_is_hit(server: Server, quota: str, most: int) -> None:
-    """MEMORY USAGE of a GCRA key: at most 72 bytes where T is whole microseconds (Valkey 9: 88), else 104, constant in hits and keys."""
+    """MEMORY USAGE of a GCRA key: at most 72 bytes where T is whole microseconds, else 104, constant in hits and keys."""
     store = RedisStore(server.url)
     watcher = client(server)
     used = set()
@@ -154,7 +154,7 @@ def test_a_key_costs_few_bytes_however_often_it_is_hit(server: Server, quota: st
             if held is not None:
                 used.add(held)
     assert used
-    assert max(used) <= (88 if most == 72 and "valkey" in server.command[0] else most)
+    assert max(used) <= most
     store.close()
 
 
