@@ -10,7 +10,7 @@ import select
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         """Drive psycopg's generator, but not beyond ``end``."""
         return _until(gen, self.end, self.pgconn.socket)
 
-    def ask(self, text: bytes, values: Sequence[bytes | None], formats: Sequence[int]) -> bytes | None:
+    def ask(self, text: bytes, values: list[bytes | None], formats: list[int]) -> bytes | None:
         """The one value of a statement's one row, without a cursor: half of psycopg's time.
 
         Args:

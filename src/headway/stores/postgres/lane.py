@@ -40,7 +40,7 @@ def _one(store: PostgresStore, namespace: str, limit: Limit) -> Short:
     def hit(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
         key, cost = encoded(keys[0]), costs[0]
         rest = ones if cost == 1 else _texts(limit, cost, parameters)
-        answer = store.ask(text, [b"%d" % lock_of(key), key, *rest], (0, 1, 0, 0, 0), 1)
+        answer = store.ask(text, [b"%d" % lock_of(key), key, *rest], [0, 1, 0, 0, 0], 1)
         if answer is None:
             return None
         allowed, now, before = told(answer)
@@ -63,7 +63,7 @@ def _several(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> S
             kinds.append(kind)
             numbers.append(f"{cost}:{shadow}:0:0:0:{parameters}")
         values = (locks_of(stored), array_of(stored), f"{{{','.join(kinds)}}}", f"{{{','.join(numbers)}}}")
-        answer = store.ask(text, [value.encode() for value in values], (0, 0, 0, 0), len(limits))
+        answer = store.ask(text, [value.encode() for value in values], [0, 0, 0, 0], len(limits))
         if answer is None:
             return None
         allowed, now, texts, _ = advanced(answer)

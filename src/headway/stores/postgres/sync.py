@@ -90,7 +90,7 @@ class PostgresStore(BasePostgresStore):
             return None
         return shortened(self, namespace, limits)
 
-    def ask(self, text: bytes, values: Sequence[bytes | None], formats: Sequence[int], charges: int) -> str | None:
+    def ask(self, text: bytes, values: list[bytes | None], formats: list[int], charges: int) -> str | None:
         """What a statement of the short way says; None where the long way has to be taken.
 
         Args:
