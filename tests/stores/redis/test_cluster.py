@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -322,6 +323,34 @@ def _wait_until(true: Callable[[], bool]) -> None:
             pass
         pause.wait(0.05)
     raise AssertionError("it did not come back")
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_node_that_hangs_costs_a_call_one_deadline(cluster: Cluster, kind: str) -> None:
+    """However many nodes a bill needs, its time is up once; what the others charged for it is given back all the same."""
+    limits, attributes = spread(cluster)
+    charges = [Charge("default", limit, attributes[limit.name], 1) for limit in limits]
+    store = RedisStore(cluster.url) if kind == "sync" else blocking(AsyncRedisStore(cluster.url))
+    assert store.advance(charges).allowed
+    short = cluster.url.replace("5s", "1s")
+    hasty = RedisStore(short) if kind == "sync" else blocking(AsyncRedisStore(short))
+    assert hasty.advance(charges).allowed
+    hanging = cluster.servers[1]
+    hanging.pause()
+    try:
+        for _ in range(2):
+            begin = time.monotonic()
+            with pytest.raises(StoreUnavailable, match=str(hanging.port)):
+                hasty.advance(charges)
+            assert time.monotonic() - begin < 1 + 0.25 + 1.5  # the last for a busy machine
+        for number in (0, 2):
+            outcome = store.advance([charges[number]], commit=False).outcomes[0]
+            assert outcome.remaining == limits[number].quota.count - 2 - 1  # a peek tells what a hit would leave
+    finally:
+        hanging.resume()
+    _wait_until(lambda: hasty.advance(charges).allowed)
+    store.close()
+    hasty.close()
 
 
 def test_changed_quotas_and_clearing_walk_through_all_nodes(cluster: Cluster) -> None:
