@@ -217,7 +217,7 @@ def bytes_a_key() -> dict[str, object]:
     makers = {
         "floor": lambda: floor(True),
         "headway 5/hour": lambda: headway("5/hour"),
-        "headway 7/min (T not whole ns)": lambda: headway("7/min"),
+        "headway 7/hour (T not whole ns)": lambda: headway("7/hour"),
         **{name: (lambda name=name: peers(True)[name]) for name in peers(True) if "one key" not in name},
     }
     keys = [f"key-{n:06d}" for n in range(LOAD_KEYS)]
