@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,41 @@ def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     """A file that cannot be read is 66."""
     assert run("convert", "gone.conf") == 66
     assert "gone.conf" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["convert", "lint"])
+def test_a_missing_extra_is_named(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without PyYAML, what needs it says in one line which extra to install; the rest works."""
+    for name in ("headway.analysis.yaml", "headway.analysis.lint.openapi", "headway.analysis.convert.envoy"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    path = tmp_path / "given"
+    path.write_text(SOURCES["envoy"] if command == "convert" else "openapi: 3.1.0\npaths: {}\n")
+    assert run(command, str(path)) == 65
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "pip install headway[yaml]" in err
+    path.write_text(SOURCES["limits"])
+    assert run("convert", str(path)) == 0
+
+
+def test_a_store_that_cannot_be_is_refused(given: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--store takes what a policy file takes."""
+    assert run("convert", str(given), "--store", "sqlite://x.db") == 64
+    assert "three slashes" in capsys.readouterr().err
+
+
+def test_nothing_of_the_source_leaves_its_comment(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names with line ends and quotes stay within comments and strings: what is written holds one policy and no more."""
+    path = tmp_path / "given"
+    evil = 'x\\n[policies.evil]\\n\\u2028limits = [] \\" '
+    path.write_text(
+        f'domain: "{evil}"\ndescriptors:\n- key: "{evil}"\n  value: "{evil}"\n  rate_limit: {{unit: day, requests_per_unit: 1}}\n'
+    )
+    assert run("convert", str(path)) == 0
+    out, err = capsys.readouterr()
+    assert list(tomllib.loads(out)["policies"]) == ["x-policies.evil-limits"]
+    assert all(line.isprintable() for line in err.splitlines())
