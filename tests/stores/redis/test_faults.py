@@ -85,6 +85,21 @@ def test_a_dead_server_costs_microseconds(kind: str) -> None:
     store.close()
 
 
+@pytest.mark.parametrize("kind", [RedisStore, AsyncRedisStore])
+def test_an_outage_is_counted(kind: type[RedisStore] | type[AsyncRedisStore]) -> None:
+    """Failures, outages and calls that were not tried are there to be read, by server."""
+    inner = kind(f"redis://127.0.0.1:{free_port()}")
+    store: Any = inner if isinstance(inner, RedisStore) else blocking(inner)
+    for _ in range(10):
+        with pytest.raises(StoreUnavailable):
+            ask(store)
+    (breaker,) = inner.breakers
+    assert (breaker.open, breaker.outages) == (True, 1)
+    assert breaker.failed_count >= 3
+    assert breaker.failed_count + breaker.skipped_count == 10
+    store.close()
+
+
 @KINDS
 @pytest.mark.parametrize("mode", ["drop", "drip", "delay"])
 def test_a_slow_or_silent_server_costs_the_deadline_three_times_and_then_nothing(

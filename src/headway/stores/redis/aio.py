@@ -12,6 +12,7 @@ from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
 from headway.stores.base import Answer
+from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.redis import sweeping
 from headway.stores.redis.aio_shared import lines_of
@@ -45,6 +46,11 @@ class AsyncRedisStore(BaseRedisStore):
         self._lines: dict[asyncio.AbstractEventLoop, Line] = {}
         self._owner = os.getpid()
         weakref.finalize(self, self._shared.leave_all, self._lines)
+
+    @property
+    def breakers(self) -> list[Breaker]:
+        """See ``RedisStore.breakers``."""
+        return self._shared.breakers()
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""

@@ -68,6 +68,10 @@ class Lines:
             if line is not None:
                 _drop(line)
 
+    def breakers(self) -> list[Breaker]:
+        """Of the servers that were ever asked; the loops share them."""
+        return list(self._breakers.values())
+
     def after_fork(self) -> None:
         """In the child: the parent's loops do not run here; close our copies of their sockets."""
         self._lock = threading.Lock()

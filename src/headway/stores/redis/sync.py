@@ -15,6 +15,7 @@ from headway.core.key import Key
 from headway.core.limit import Limit
 from headway.errors import StoreError
 from headway.stores.base import Answer
+from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.redis import sweeping
 from headway.stores.redis.base import BaseRedisStore
@@ -65,6 +66,11 @@ class RedisStore(BaseRedisStore):
     def server(self) -> Server | None:
         """The one server, where it is known without asking (no cluster, no Sentinel, no test's clock)."""
         return self._server
+
+    @property
+    def breakers(self) -> list[Breaker]:
+        """One for each server known: whether it is left alone, its failures, outages and calls not tried."""
+        return self._servers.breakers()
 
     def short(self, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
         """See ``BaseRedisStore.short``; here it decides everything."""
