@@ -81,7 +81,7 @@ class Traffic(Requests):
         found: dict[int, list[tuple[int, int]]] = {route: [] for route in routes}
         for route, n, count in self._ask(
             f"SELECT route, n, count(*) FROM (SELECT route, client, moment // {window} AS part, count(*) AS n FROM hits "
-            "WHERE wanted = 1 AND list_contains(?, route) GROUP BY ALL) GROUP BY ALL ORDER BY route, n",
+            "WHERE wanted = 1 AND route IN (SELECT unnest(?::INTEGER[])) GROUP BY ALL) GROUP BY ALL ORDER BY route, n",
             [list(routes)],
         ).fetchall():
             found[route].append((n, count))
@@ -137,7 +137,7 @@ class Traffic(Requests):
 
     def facts(self, clients: Sequence[int] | None = None) -> Iterator[Facts]:
         """What is known of each client, or of some, in the order of their numbers."""
-        only = "" if clients is None else "WHERE list_contains(?, c.id) "
+        only = "" if clients is None else "WHERE c.id IN (SELECT unnest(?::BIGINT[])) "
         shown = ", ".join({"id": "c.id", "client": "c.name"}.get(name, f"coalesce({name}, 0)") for name in FACTS)
         cursor = self._database.cursor()
         found = self._asked(
@@ -296,7 +296,7 @@ class Traffic(Requests):
     def those(self, clients: Sequence[int], where: str) -> frozenset[int]:
         """Those of some clients for which a condition on ``kind`` and ``client`` holds; see ``arrivals``."""
         rows = self._ask(
-            f"SELECT c.id FROM kinds JOIN clients c ON c.id = kinds.client WHERE list_contains(?, c.id) AND ({where})",
+            f"SELECT c.id FROM kinds JOIN clients c ON c.id = kinds.client WHERE c.id IN (SELECT unnest(?::BIGINT[])) AND ({where})",
             [list(clients)],
         ).fetchall()
         return frozenset(client for (client,) in rows)

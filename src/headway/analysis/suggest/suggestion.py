@@ -32,6 +32,8 @@ BY: Final = ("address", "network", "user", "api_key")
 _SHOWN_FAULTS: Final = 3
 _ROUTES: Final = 10
 _EXAMPLES: Final = 10
+_ALL: Final = 10_000
+"""More of a kind than this are not listed, even where all are asked for."""
 _NAMED_BY: Final = Fraction(1, 2)
 """Where so many of the requests have an API key or a user's name, that is what a client is."""
 
@@ -168,7 +170,8 @@ def suggest(
         by: what a client is; None takes API keys or users where most requests have them, and networks for the others.
         match: which requests are to be limited, such as "POST /login"; the others only say who their clients are.
         honest: who is never to be refused by the goal ``no-honest-client-refused``.
-        named: how many refused clients of each proposal are looked up by name, the most refused first; None for all.
+        named: how many refused clients of each proposal, and of each kind, are looked up by name, the most refused or busiest
+            first; None for all (of a kind at most 10,000, of ordinary clients ten).
         progress: called with what is being done, and how many lines or requests of it are.
 
     Raises:
@@ -232,7 +235,7 @@ def _work(
     _count(traffic, found, given)
     say("telling clients apart", found.lines)
     judge = _judge(traffic, keys)
-    _tell_apart(traffic, found, judge)
+    _tell_apart(traffic, found, judge, _ALL if named is None else max(named, _EXAMPLES))
     found.warnings = warnings_about(
         traffic,
         found.span,
@@ -319,10 +322,12 @@ def _judge(traffic: Traffic, keys: Sequence[str]) -> Judge:
     )
 
 
-def _tell_apart(traffic: Traffic, found: Suggestion, judge: Judge) -> None:
+def _tell_apart(traffic: Traffic, found: Suggestion, judge: Judge, most: int) -> None:
     traffic.put_kinds((facts.id, KINDS.index(judge.verdict(facts).kind)) for facts in traffic.facts())
     for number, (clients, requests, _) in traffic.kinds().items():
-        examples = _named(traffic, judge, traffic.most_requests(number, _EXAMPLES))
+        examples = _named(
+            traffic, judge, traffic.most_requests(number, most if KINDS[number] is not Kind.CLIENT else _EXAMPLES)
+        )
         ordered = sorted(examples.values(), key=lambda named: (-named.facts.requests, named.facts.id))
         found.kinds.append(ClientKind(KINDS[number], clients, requests, tuple(ordered)))
 
