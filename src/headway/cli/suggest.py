@@ -87,9 +87,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="KIND[,KIND...]",
         help=f"whom no-honest-client-refused spares: {', '.join(_KINDS)} (default: client,shared)",
     )
-    parser.add_argument(
-        "--top", type=int, metavar="N", help="list N clients each (default: 10; with --json all)"
-    )
+    parser.add_argument("--top", type=int, metavar="N", help="list N clients each (default: 10; with --json all)")
     parser.add_argument("--toml", type=Path, metavar="FILE", help="write the proposals as a policy file")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     pictures.add_options(parser)
