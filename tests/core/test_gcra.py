@@ -21,6 +21,7 @@ def test_the_interval_is_kept_as_a_fraction() -> None:
     eleven = Gcra.of(Quota.parse("11/day"))
     assert (eleven.interval, eleven.scale) == (86_400 * SECOND, 11)
     assert Gcra.of(Quota.parse("22/day burst 5")).interval * 2 == eleven.interval * 1
+    assert [type(number) for number in (eleven.interval, eleven.depth, eleven.scale)] == [int] * 3
     assert Gcra.of(Quota(MAX_COUNT, 1)).burst == MAX_COUNT
     assert Gcra.of(Quota(1, MAX_RECOVERY_NS)).burst == 1
 
@@ -71,6 +72,7 @@ def test_states_are_one_int_or_two() -> None:
         state, _ = rule.decide(None, 7, 1)
         assert rule.load(rule.dump(state)) == state  # type: ignore[arg-type]  # it was admitted
     assert THIRD.expires_at((10, 3)) == 4, "rounded up: never forgotten early"
+    assert (THIRD.dump((10, 3)), THIRD.dump((10, 3, 5)), TWO.dump(10)) == ((10, 3), (10, 3, 5), (10, 1))
 
 
 def test_replenish_and_reset_are_different_things() -> None:

@@ -387,6 +387,8 @@ def test_a_key_with_an_open_reservation_may_not_be_forgotten_though_it_has_recov
     assert rule.expires_at(state) == 600
     assert rule.expires_at(rule.give_back(state, 300, 0, Receipt(100, 1, 7, outcome))) == 500
     assert rule.expires_at(rule.decide(state, 700, 1)[0]) == 710
+    state, _ = rule.decide(state, 210, 1, Lease(9, 5_000))
+    assert rule.expires_at(state) == 5_210, "whichever lasts longest"
 
 
 def test_a_refund_after_an_earlier_one_takes_nothing_of_what_came_after_the_key_had_recovered() -> None:
@@ -402,3 +404,25 @@ def test_a_refund_after_an_earlier_one_takes_nothing_of_what_came_after_the_key_
     )
     state, _ = rule.decide(state, 115, 1)
     assert rule.ticks(rule.give_back(state, 115, 1, Receipt(100, 1, 0, second))) == 125
+
+
+def test_giving_nothing_back_leaves_the_very_object() -> None:
+    """Also of a key that has recovered: there is nothing to write."""
+    rule = Gcra(10, 30)
+    state, outcome = rule.decide(None, 100, 1)
+    assert isinstance(outcome, Admitted)
+    for now in (100, 500):
+        assert rule.give_back(state, now, 0, Receipt(100, 1, 0, outcome)) is state
+
+
+def test_where_a_charge_ended_is_found_to_the_tick_after_an_earlier_refund() -> None:
+    """Receipts tell whole nanoseconds; the ticks between follow from the TAT as it would be without what was given back."""
+    rule = Gcra(23, 92, 3)
+    state, first = rule.decide(None, 1_000, 2)
+    state, second = rule.decide(state, 1_005, 2)
+    assert isinstance(first, Admitted)
+    assert isinstance(second, Admitted)
+    state = rule.give_back(state, 1_006, 2, Receipt(1_000, 2, 0, first))
+    state, _ = rule.decide(state, 1_011, 1)
+    state = rule.give_back(state, 1_016, 2, Receipt(1_005, 2, 0, second))
+    assert state == (3_071, 3, 0, -1_016, 44, 3_046, 1_031)
