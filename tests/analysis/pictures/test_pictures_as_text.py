@@ -104,12 +104,24 @@ def test_a_marks_line_stands_at_its_value() -> None:
     assert row.count("─") > 40
 
 
+def test_a_low_mark_hides_no_bar() -> None:
+    """A mark in the lowest row lies beneath the bars, or everything that is low would look refused, or like nothing."""
+    series = Series("a", ((0, 1), (1, 100), (2, 1)), Kind.BARS)
+    chart = Chart("c", Axis("x"), Axis("y"), (series,), (Mark(2, "limit"),))
+    lowest = plot_text(chart, 60).splitlines()[11]
+    assert lowest.count("█") > 50
+
+
 def test_names_lie_beside_their_bars() -> None:
     """With categories each line has a name, a bar in proportion and the sum."""
     lines = plot_text(NAMES, 80).splitlines()
     assert lines[1].startswith("203.0.113.7 ")
     assert lines[1].endswith(" 100")
     assert lines[3].endswith(" 33.33")
+    marked = Chart(
+        "c", Axis("x"), Axis("y"), NAMES.series, (Mark(7, "a limit"), Mark(9, "9 at most")), "", NAMES.categories
+    )
+    assert plot_text(marked, 80).splitlines()[-2:] == ["a limit: 7", "9 at most"]
     assert 2.5 < lines[1].count("█") / lines[3].count("█") < 3.5
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import plotext  # type: ignore[import-untyped]  # it has no types of its own
 
-from headway.analysis.figures import Axis, Chart, Kind, Point, Scale, Series, say_number, say_time, shorten
+from headway.analysis.figures import Axis, Chart, Kind, Mark, Point, Scale, Series, say_number, say_time, shorten
 from headway.analysis.pictures.terminal import columns, fitted
 
 __all__ = ["plot_text"]
@@ -19,9 +19,12 @@ _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _COLOURS: Final = ("blue", "orange", "green", "magenta", "yellow", "cyan", "red", "gray")
 _PLAIN_LINES: Final = "•+x*o#%@=~^a"
 _PLAIN_BARS: Final = "█░▒▓#%=+o*x."
+_MARKS: Final = {"x": "│", "y": "─"}
 _HEIGHT: Final = 14
+_ROWS: Final = _HEIGHT - 4  # what axes, ticks and label leave
 _TICKS: Final = 5
 _BLOCKS: Final = " ▏▎▍▌▋▊▉█"
+_Span = tuple[float, float]
 
 
 def plot_text(chart: Chart, width: int, *, colour: bool = False) -> str:
@@ -42,28 +45,16 @@ def plot_text(chart: Chart, width: int, *, colour: bool = False) -> str:
     figure.canvas("default")
     figure.legend(False)
     curves = [_points(chart, series) for series in chart.series]
-    (left, right), (low, high) = _limits(chart, curves)
-    several = len(chart.series) > 1
-    legend = []
-    for index, (series, points) in enumerate(zip(chart.series, curves, strict=True)):
-        bars = series.kind is Kind.BARS
-        plain = (_PLAIN_BARS if bars else _PLAIN_LINES)[index]
-        symbol = plain if bars or (several and not colour) else "hd"
-        legend.append(f"{_painted(plain if symbol != 'hd' else '▄', index, colour)} {shorten(series.name, width - 4)}")
-        if not bars and points:
-            figure.draw(figure.signal(*zip(*points, strict=True), marker=_marker(symbol, index, colour)).lines())
-    for index, heights in reversed(list(enumerate(_stacked(chart, left, right, 2 * width)))):  # the whole stack first
-        if heights:
-            drawn = figure.signal(*zip(*heights, strict=True), marker=_marker(_PLAIN_BARS[index], index, colour))
-            figure.draw(drawn.fillx())
+    limits = (left, right), (low, high) = _limits(chart, curves)
+    lowest_row = low + (high - low) / _ROWS / 2
+    beneath = [mark for mark in chart.marks if mark.axis == "y" and _placed(chart.y, mark.value) < lowest_row]
+    for mark in beneath:  # a line there would hide every low bar
+        _draw_mark(chart, mark, limits, width, colour=colour)
+    legend = _draw_series(chart, curves, limits, width, colour=colour)
     for mark in chart.marks:
-        at = _placed(chart.y if mark.axis == "y" else chart.x, mark.value)
-        start, end = (left, right) if mark.axis == "y" else (low, high)
-        along = [start + (end - start) * n / (2 * width) for n in range(2 * width + 1)]
-        across = [at] * len(along)
-        xs, ys, symbol = (along, across, "─") if mark.axis == "y" else (across, along, "│")
-        figure.draw(figure.signal(xs, ys, marker=plotext.marker(symbol, plotext.pixel("red" if colour else None))))
-        legend.append(f"{_painted(symbol, -1, colour)} {shorten(mark.label, width - 4)}")
+        if mark not in beneath:
+            _draw_mark(chart, mark, limits, width, colour=colour)
+        legend.append(f"{_painted(_MARKS[mark.axis], -1, colour)} {shorten(mark.label, width - 4)}")
     figure.ruler("x").lim(left, right).ticks(*_ticks(chart.x, left, right))
     figure.ruler("y").lim(low, high).ticks(*_ticks(chart.y, low, high))
     figure.label(chart.x.title, "x")
@@ -71,9 +62,36 @@ def plot_text(chart: Chart, width: int, *, colour: bool = False) -> str:
     if not colour:
         text = _ESCAPE.sub("", text)
     text = "\n".join(line.rstrip() for line in text.split("\n"))
-    return "\n".join(
-        [shorten(f"{chart.title}: {chart.y.title}", width), text, *(legend if several or chart.marks else [])]
-    )
+    return "\n".join([shorten(f"{chart.title}: {chart.y.title}", width), text, *(legend if len(legend) > 1 else [])])
+
+
+def _draw_series(
+    chart: Chart, curves: Sequence[list[Point]], limits: tuple[_Span, _Span], width: int, *, colour: bool
+) -> list[str]:
+    """Draw every series; returns the legend's lines."""
+    figure, legend = plotext.figure, []
+    for index, (series, points) in enumerate(zip(chart.series, curves, strict=True)):
+        bars = series.kind is Kind.BARS
+        plain = (_PLAIN_BARS if bars else _PLAIN_LINES)[index]
+        symbol = plain if bars or (len(chart.series) > 1 and not colour) else "hd"
+        legend.append(f"{_painted(plain if symbol != 'hd' else '▄', index, colour)} {shorten(series.name, width - 4)}")
+        if not bars and points:
+            figure.draw(figure.signal(*zip(*points, strict=True), marker=_marker(symbol, index, colour)).lines())
+    for index, heights in reversed(list(enumerate(_stacked(chart, *limits[0], 2 * width)))):  # the whole stack first
+        if heights:
+            drawn = figure.signal(*zip(*heights, strict=True), marker=_marker(_PLAIN_BARS[index], index, colour))
+            figure.draw(drawn.fillx())
+    return legend
+
+
+def _draw_mark(chart: Chart, mark: Mark, limits: tuple[_Span, _Span], width: int, *, colour: bool) -> None:
+    at = _placed(chart.y if mark.axis == "y" else chart.x, mark.value)
+    start, end = limits[0] if mark.axis == "y" else limits[1]
+    along = [start + (end - start) * n / (2 * width) for n in range(2 * width + 1)]
+    across = [at] * len(along)
+    xs, ys = (along, across) if mark.axis == "y" else (across, along)
+    paint = plotext.pixel("red" if colour else None)
+    plotext.figure.draw(plotext.figure.signal(xs, ys, marker=plotext.marker(_MARKS[mark.axis], paint)))
 
 
 def _painted(symbol: str, index: int, colour: bool) -> str:
@@ -119,7 +137,7 @@ def _stacked(chart: Chart, left: float, right: float, count: int) -> list[list[P
     return found
 
 
-def _limits(chart: Chart, curves: Sequence[Sequence[Point]]) -> tuple[tuple[float, float], tuple[float, float]]:
+def _limits(chart: Chart, curves: Sequence[Sequence[Point]]) -> tuple[_Span, _Span]:
     xs = [_placed(chart.x, mark.value) for mark in chart.marks if mark.axis == "x"]
     ys = [_placed(chart.y, mark.value) for mark in chart.marks if mark.axis == "y"]
     stacks: dict[float, float] = {}
@@ -143,7 +161,7 @@ def _limits(chart: Chart, curves: Sequence[Sequence[Point]]) -> tuple[tuple[floa
     return left_right, (low, high)
 
 
-def _widened(values: Sequence[float]) -> tuple[float, float]:
+def _widened(values: Sequence[float]) -> _Span:
     low, high = min(values, default=0.0), max(values, default=1.0)
     return (low, high) if high - low > 1e-12 * max(1.0, abs(low), abs(high)) else (low, low + max(1.0, abs(low) * 1e-9))
 
@@ -191,7 +209,8 @@ def _lying_bars(chart: Chart, width: int) -> str:
         f"{fitted(name, name_width)} {_bar(total / most * room)} {say_number(total)}"
         for name, total in zip(names, sums, strict=True)
     ]
-    marks = [f"{mark.label}: {say_number(mark.value)}" for mark in chart.marks]
+    said = [(mark.label, say_number(mark.value)) for mark in chart.marks]
+    marks = [label if value in label else f"{label}: {value}" for label, value in said]
     return "\n".join([shorten(f"{chart.title}: {chart.y.title}", width), *lines, *marks])
 
 
