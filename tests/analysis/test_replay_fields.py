@@ -24,13 +24,13 @@ def rows(found: Mapped) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize(
     ("attribute", "field"),
-    [("ip", "address"), ("account", "user"), ("route", "path"), ("user_agent", "agent"), ("method", "method")],
+    [("ip", "address"), ("account", "user"), ("route", "route"), ("user_agent", "agent"), ("method", "method")],
 )
 def test_usual_names_are_known(attribute: str, field: str) -> None:
     """An attribute called like a field, or as people call it, needs no mapping."""
     found = mapped([policy(Limit("a", "1/s", by=attribute))], {}, {})
     assert found.fields == {attribute: (field,)}
-    assert found.needs == {field}
+    assert found.needs == {"path" if field == "route" else field}
 
 
 def test_a_request_without_a_field_lacks_the_attribute() -> None:
@@ -103,3 +103,29 @@ def test_fields_are_read_from_their_names() -> None:
     assert read_fields("user_or_address", "--caller") == ("user", "address")
     with pytest.raises(ValueError, match="--caller names 'ip'"):
         read_fields("ip", "--caller")
+
+
+def test_networks_and_routes_are_made_of_addresses_and_paths() -> None:
+    """An IPv6 address counts by its /64, as the adapters count it, and a path by its template."""
+    block = Block(
+        {
+            "time": [1, 2, 3],
+            "address": ["2001:db8::1", "::ffff:192.0.2.1", "no address"],
+            "path": ["/items/17", "/items/18/parts", None],
+        },
+        3,
+    )
+    found = mapped([policy(Limit("a", "1/s", by=("ip", "route")))], {"ip": "network"}, {})
+    assert found.needs == {"address", "path"}
+    assert list(found.rows(block)) == [
+        {"ip": "2001:db8::/64", "route": "/items/{id}"},
+        {"ip": "192.0.2.1", "route": "/items/{id}/parts"},
+        {"ip": "no address"},
+    ]
+
+
+def test_api_keys_are_secrets_but_not_what_they_carry() -> None:
+    """A report does not show an API key as it is; a column that is only read in its place is shown."""
+    keyed = policy(Limit("a", "1/s", by=("key", "who")))
+    assert mapped([keyed], {"who": "api_key_or_address"}, {}).secrets == {"key", "who"}
+    assert mapped([policy(Limit("a", "1/s", by="plan"))], {"plan": "meta.plan"}, {}).secrets == frozenset()

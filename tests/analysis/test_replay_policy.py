@@ -290,6 +290,22 @@ def test_limits_on_requests_at_once_are_left_out_and_said() -> None:
     assert found.today.refused == 1
 
 
+def test_whom_a_limit_without_a_key_refused() -> None:
+    """A counter for everyone and a ban name the callers that they refused; API keys among them are masked."""
+    policy = Policy("p", (BanList("ban", {"ip": "192.0.2.9"}), Limit("all", "1 per 60s")), "p")
+    found = replayed(stream([line(0), line(1), line(2, "192.0.2.9"), line(3, "192.0.2.2"), line(4)]), policy)
+    assert [(limit.name, limit.keys, limit.callers) for limit in found.today.limits] == [
+        ("ban", 1, (("192.0.2.9", 1),)),
+        ("all", 1, (("192.0.2.1", 2), ("192.0.2.9", 1), ("192.0.2.2", 1))),
+    ]
+    block = Block({"time": [1, 2], "api_key": ["sk_live_0123456789abcdef"] * 2, "status": [200, 200]}, 2)
+    everyone = Policy("p", (Limit("all", "1 per 60s"), Limit("by-key", "1 per 60s", by="key")), "p")
+    asked = Asked(everyone, "", mapped([everyone], {}, {}), caller=("api_key",))
+    said = str(replay_policy([block], asked).to_dict(series=True))
+    assert said.count("sk_l…(") == 2
+    assert "0123456789" not in said
+
+
 def test_the_timeline_counts_requests_and_refusals() -> None:
     """By clock-aligned steps: requests, refusals, the log's own refusals, and the proposed policy's."""
     log = stream([line(59), line(60, status=429), line(61), line(130)])

@@ -198,6 +198,20 @@ def test_every_format_and_several_logs(run: Run, tmp_path: Path, monkeypatch: py
         assert json.loads(run("-", *POLICY[1:], "--json")[1]) == whole
 
 
+def test_a_limit_can_be_keyed_by_what_is_made_of_a_field(run: Run, tmp_path: Path) -> None:
+    """Networks and routes need no policy file; IPv6 addresses of one /64 are one caller."""
+    (tmp_path / "six.log").write_text(text_of(*((at, f"2001:db8::{at}", "-", f"/items/{at}", 200) for at in range(4))))
+    found = {
+        by: json.loads(run("six.log", "--limit", "1/min", "--by", by, "--json")[1])
+        for by in ("network", "route", "path")
+    }
+    assert {by: (each["keys"], each["denied"]) for by, each in found.items()} == {
+        "network": (1, 3),
+        "route": (1, 3),
+        "path": (4, 0),
+    }
+
+
 def test_requests_that_lack_an_attribute_are_counted_and_said(run: Run, tmp_path: Path) -> None:
     """What could not be decided live either is no request of the policy's."""
     (tmp_path / "users.toml").write_text('[[policies.p.limits]]\nname = "a"\nquota = "1 per 60s"\nby = "account"\n')

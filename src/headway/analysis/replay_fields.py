@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from headway.analysis.logs.block import FIELDS, Block
+from headway.analysis.suggest.routes import template
+from headway.policy.address import group, read_address
 from headway.policy.policy import Policy
 
-__all__ = ["ABSENT", "KEYED", "Mapped", "mapped", "read_fields"]
+__all__ = ["ABSENT", "KEYED", "MADE_OF", "Mapped", "mapped", "read_fields", "values_of"]
 
-KEYED: Final = tuple(name for name in FIELDS if name not in ("time", "duration", "bytes"))
+MADE_OF: Final = {"network": "address", "route": "path"}
+"""Made of another field: who shares a counter by address (an IPv6 address's /64), a path whose values are folded."""
+
+KEYED: Final = (*(name for name in FIELDS if name not in ("time", "duration", "bytes")), *MADE_OF)
 """The fields that an attribute can be taken from, by itself or the first that a request has of several: ``user_or_address``."""
 
 ABSENT: Final = "-"
@@ -21,12 +27,14 @@ _KNOWN_AS: Final = {
     "address": ("ip", "client_ip", "remote_ip", "remote_addr", "client_address", "client", "addr"),
     "user": ("account", "account_id", "user_id", "username", "user_name", "remote_user"),
     "agent": ("user_agent",),
-    "path": ("route", "endpoint", "uri", "url"),
+    "path": ("uri", "url"),
+    "route": ("endpoint",),
     "api_key": ("key", "apikey", "token"),
     "referer": ("referrer",),
     "status": ("status_code",),
 }
 _ALIASES: Final = {alias: field for field, aliases in _KNOWN_AS.items() for alias in aliases}
+_PREFIX: Final = 64
 _SPARE: Final = ("api_key", "referer", "host", "agent", "user")
 """Fields that can carry a column that no field is for, the least asked for first."""
 
@@ -48,9 +56,16 @@ class Mapped:
     absent: str | None = None
 
     @property
+    def secrets(self) -> frozenset[str]:
+        """The attributes whose values a report must not show as they are: API keys."""
+        return frozenset(
+            name for name, fields in self.fields.items() if "api_key" in fields and "api_key" not in self.columns
+        )
+
+    @property
     def needs(self) -> frozenset[str]:
         """The fields that have to be read."""
-        return frozenset(field for fields in self.fields.values() for field in fields)
+        return frozenset(MADE_OF.get(field, field) for fields in self.fields.values() for field in fields)
 
     def rows(self, block: Block) -> Iterator[dict[str, object]]:
         """Each request's attributes."""
@@ -72,13 +87,36 @@ class Mapped:
     @staticmethod
     def _column(block: Block, fields: tuple[str, ...]) -> list[Any]:
         """One field's values, or those of the first field that a request has, each with which field it is."""
+        columns = [values_of(block, field) for field in fields]
         if len(fields) == 1:
-            return block.columns[fields[0]]
-        rows = zip(*(block.columns[field] for field in fields), strict=True)
+            return columns[0]
+        rows = zip(*columns, strict=True)
         return [
             next(((field, value) for field, value in zip(fields, row, strict=True) if value is not None), None)
             for row in rows
         ]
+
+
+def values_of(block: Block, field: str) -> list[Any]:
+    """A field's values, of one that is made of another too."""
+    column = block.columns[MADE_OF.get(field, field)]
+    match field:
+        case "network":
+            return [None if value is None else _network(value) for value in column]
+        case "route":
+            return [None if value is None else _route(value) for value in column]
+        case _:
+            return column
+
+
+@lru_cache(maxsize=8192)
+def _network(address: str) -> str:
+    """The adapters' way: an address as itself, an IPv6 one as its /64; what is none, as it is."""
+    read = read_address(address)
+    return address if read is None else group(read, _PREFIX)
+
+
+_route: Final = lru_cache(maxsize=8192)(template)
 
 
 def read_fields(text: str, place: str) -> tuple[str, ...]:
@@ -139,7 +177,9 @@ def mapped(
             if not _is_field(text):
                 carried[name] = text
             fields[name] = tuple(text.split("_or_"))
-    taken = {field for several in fields.values() for field in several} | set(also)
+    taken = {MADE_OF.get(field, field) for several in fields.values() for field in several} | {
+        MADE_OF.get(field, field) for field in also
+    }
     spare = [field for field in _SPARE if field not in taken]
     columns: dict[str, str] = {}
     for name, column in carried.items():

@@ -89,7 +89,7 @@ def _side_sections(side: SideReplay, whose: str, behind: str | None) -> Iterator
     rows: list[tuple[Cell, ...]] = [
         (
             f"{limit.name} (shadow)" if limit.shadow else limit.name,
-            f"{limit.quota} ({limit.algorithm})",
+            limit.quota if limit.quota.startswith("block") else f"{limit.quota} ({limit.algorithm})",
             ", ".join(limit.by) or _EVERYONE,
             limit.asked,
             limit.refused,
@@ -110,13 +110,13 @@ def _side_sections(side: SideReplay, whose: str, behind: str | None) -> Iterator
         else ""
     )
     yield Section(f"Limits{whose}", tables=(Table("What each limit refused", columns, tuple(rows), note),))
-    tables = tuple(_keys(limit, behind) for limit in side.limits if limit.most_refused)
+    tables = tuple(table for limit in side.limits if limit.most_refused for table in _keys(limit, behind))
     if tables:
         said = "Closed: from the first refusal until the wait that was told last was over, all stretches together."
         yield Section(f"Keys most refused{whose}", (said,), tables=tables)
 
 
-def _keys(limit: LimitReplay, behind: str | None) -> Table:
+def _keys(limit: LimitReplay, behind: str | None) -> Iterator[Table]:
     columns = (
         "key", "requests", "refused", "first", "last", "stretches", "closed", "longest",
         *((f"different {behind}s",) if behind else ()),
@@ -135,7 +135,9 @@ def _keys(limit: LimitReplay, behind: str | None) -> Table:
         )
         for key in limit.most_refused
     ]
-    return Table(f"By {limit.name}", columns, tuple(rows))
+    yield Table(f"By {limit.name}", columns, tuple(rows))
+    if limit.callers:
+        yield Table(f"Whom {limit.name} refused most", ("caller", "refused"), limit.callers)
 
 
 def _compared(found: Compared) -> Section:

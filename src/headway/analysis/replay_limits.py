@@ -10,6 +10,7 @@ from typing import Any, Final
 from headway.analysis.logs.block import printable
 from headway.analysis.replay_side import Side
 from headway.analysis.replay_tally import KeyTally, LimitTally
+from headway.analysis.suggest.masks import masked
 from headway.core.key import Key
 from headway.core.limit import Limit
 from headway.policy.choice import Choice, limits_of
@@ -52,10 +53,19 @@ class KeyRefusals:
     behind: int | None
 
     @classmethod
-    def of(cls, by: tuple[str, ...], key: Key, tally: KeyTally, limit: LimitTally, *, behind: bool) -> KeyRefusals:
+    def of(
+        cls,
+        by: tuple[str, ...],
+        key: Key,
+        tally: KeyTally,
+        limit: LimitTally,
+        *,
+        behind: bool,
+        secrets: frozenset[str] = frozenset(),
+    ) -> KeyRefusals:
         """The refusals of one key."""
         return cls(
-            shown_key(by, key),
+            shown_key(by, key, secrets),
             limit.requests[key],
             tally.refused,
             tally.first,
@@ -107,6 +117,7 @@ class LimitReplay:
         told_median: their median, rounded up by at most a sixteenth.
         told_most: the longest.
         most_refused: the keys most often refused, the most first; ties in the order of their first refusal.
+        callers: of a limit without a key: (caller, how often it was refused), the most first.
     """
 
     name: str
@@ -126,9 +137,18 @@ class LimitReplay:
     told_median: int | None
     told_most: int | None
     most_refused: tuple[KeyRefusals, ...]
+    callers: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, part: Limit | Choice, tally: LimitTally, top: int, *, behind: bool) -> LimitReplay:
+    def of(
+        cls,
+        part: Limit | Choice,
+        tally: LimitTally,
+        top: int,
+        *,
+        behind: bool,
+        secrets: frozenset[str] = frozenset(),
+    ) -> LimitReplay:
         """What a tally comes to, with the ``top`` keys most refused."""
         limit, told = limits_of(part)[0], tally.told
         most = sorted(tally.keys.items(), key=lambda item: -item[1].refused)[:top]
@@ -149,7 +169,8 @@ class LimitReplay:
             told.whole // told.count if told.count else None,
             told.quantile(0.5) if told.count else None,
             told.most if told.count else None,
-            tuple(KeyRefusals.of(limit.by, key, found, tally, behind=behind) for key, found in most),
+            tuple(KeyRefusals.of(limit.by, key, found, tally, behind=behind, secrets=secrets) for key, found in most),
+            tuple((shown_key(("",), caller)[0], refused) for caller, refused in tally.callers.most_common(top)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -172,6 +193,11 @@ class LimitReplay:
             "told_median_s": _maybe_seconds(self.told_median),
             "told_most_s": _maybe_seconds(self.told_most),
             "most_refused": [key.to_dict(self.by) for key in self.most_refused],
+            **(
+                {"callers": [{"caller": caller, "refused": refused} for caller, refused in self.callers]}
+                if self.callers
+                else {}
+            ),
         }
 
 
@@ -200,10 +226,12 @@ class SideReplay:
     limits: tuple[LimitReplay, ...]
 
     @classmethod
-    def of(cls, side: Side, source: str, top: int, *, behind: bool) -> SideReplay:
+    def of(
+        cls, side: Side, source: str, top: int, *, behind: bool, secrets: frozenset[str] = frozenset()
+    ) -> SideReplay:
         """What a side comes to."""
         parts = zip(side.policy.limits, side.limits.values(), strict=True)
-        limits = tuple(LimitReplay.of(part, tally, top, behind=behind) for part, tally in parts)
+        limits = tuple(LimitReplay.of(part, tally, top, behind=behind, secrets=secrets) for part, tally in parts)
         return cls(
             side.policy.name,
             source,
@@ -229,10 +257,21 @@ class SideReplay:
         }
 
 
-def shown_key(by: tuple[str, ...], key: Key) -> tuple[str, ...]:
-    """A key's values in the order of ``by``, printable; of one taken from the first of several fields, its value alone."""
-    parts = (key,) if len(by) == 1 else key
-    return tuple(printable(_text(part), _LONGEST_VALUE) for part in parts)  # type: ignore[arg-type]  # a key of its parts
+def shown_key(by: tuple[str, ...], key: Key, secrets: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """A key's values in the order of ``by``, printable; of one taken from the first of several fields, its value alone.
+
+    Args:
+        by: the names.
+        key: the key.
+        secrets: names whose values are masked.
+    """
+    parts: Any = (key,) if len(by) == 1 else key
+    return tuple(_shown(part, secret=name in secrets) for name, part in zip(by, parts, strict=True))
+
+
+def _shown(part: Key, *, secret: bool) -> str:
+    secret = part[0] == "api_key" if isinstance(part, tuple) and len(part) == 2 else secret
+    return masked(_text(part)) if secret else printable(_text(part), _LONGEST_VALUE)
 
 
 def _quotas(part: Limit | Choice) -> str:

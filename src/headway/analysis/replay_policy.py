@@ -14,7 +14,7 @@ from typing import Final
 
 from headway.analysis.access_log import request_matcher
 from headway.analysis.logs.block import Block, Fault
-from headway.analysis.replay_fields import Mapped
+from headway.analysis.replay_fields import MADE_OF, Mapped, values_of
 from headway.analysis.replay_limits import SideReplay, shown_key
 from headway.analysis.replay_obedient import Obedient
 from headway.analysis.replay_report import Compared, ObedientReplay, PolicyReplay, Statuses
@@ -45,7 +45,8 @@ class Asked:
         against_source: see ``source``.
         match: which requests to decide; see ``request_matcher``.
         behind: a field whose different values are counted behind each key.
-        caller: the fields that say who a caller is, for ``obedient``: the first that a request has.
+        caller: the fields that say who a caller is, the first that a request has: for ``obedient``, and for limits
+            without a key, of which it is said whom they refused.
         obedient: "keep" or "drop"; None simulates nobody.
         refused_status: status codes that are refusals in the log.
         step: of the timeline, ns.
@@ -71,8 +72,8 @@ def fields_of(asked: Asked) -> frozenset[str]:
     return asked.mapped.needs | {
         "status",
         *(("method", "path") if asked.match is not None else ()),
-        *((asked.behind,) if asked.behind else ()),
-        *(asked.caller if asked.obedient else ()),
+        *(MADE_OF.get(field, field) for field in ((asked.behind,) if asked.behind else ())),
+        *(MADE_OF.get(field, field) for field in (asked.caller if _asks_callers(asked) else ())),
     }
 
 
@@ -145,6 +146,7 @@ class _Run:
         self.latest: int | None = None
         self.faults: list[Fault] = []
         self._wanted = _matcher(asked.match)
+        self._asks_callers = _asks_callers(asked)
 
     def take(self, block: Block) -> None:
         """Decide a block's requests."""
@@ -155,9 +157,9 @@ class _Run:
         today, proposed, obedient, timeline = self.today, self.proposed, self.obedient, self.timeline
         change, refusals = self.change, asked.refused_status
         statuses = self.statuses
-        behind = columns[asked.behind] if asked.behind else None
+        behind = values_of(block, asked.behind) if asked.behind else None
         wanted = None if self._wanted is None else self._wanted(columns)
-        callers = _callers(columns, asked.caller) if obedient else None
+        callers = _callers(block, asked.caller) if self._asks_callers else None
         latest, dated, counts = self.latest, -1, [0]
         status_of = columns["status"]
         for row, (now, attributes) in enumerate(zip(columns["time"], asked.mapped.rows(block), strict=True)):
@@ -170,8 +172,9 @@ class _Run:
             if wanted is not None and not wanted[row]:
                 continue
             seen = None if behind is None else str(behind[row]) if behind[row] is not None else "-"
-            ruling = today.decide(attributes, latest, seen)
-            other = None if proposed is None else proposed.decide(attributes, latest, seen)
+            caller = None if callers is None else callers[row]
+            ruling = today.decide(attributes, latest, seen, caller)
+            other = None if proposed is None else proposed.decide(attributes, latest, seen, caller)
             if proposed is not None:
                 change.note(ruling, other)
             if ruling is None:
@@ -191,18 +194,18 @@ class _Run:
                 counts[2] += 1
             if other is not None and not other.allowed:
                 counts[3] += 1
-            if obedient is not None and callers is not None:
-                obedient.arrive(callers[row], attributes, latest)
+            if obedient is not None and caller is not None:
+                obedient.arrive(caller, attributes, latest)
         self.latest = latest
 
     def result(self, *, partial: bool) -> PolicyReplay:
         """Everything so far."""
-        asked, behind = self.asked, self.asked.behind is not None
+        asked, behind, secrets = self.asked, self.asked.behind is not None, self.asked.mapped.secrets
         if self.obedient is not None and not partial:
             self.obedient.finish()
         against = None
         if self.proposed is not None:
-            against = SideReplay.of(self.proposed, asked.against_source, asked.top, behind=behind)
+            against = SideReplay.of(self.proposed, asked.against_source, asked.top, behind=behind, secrets=secrets)
         return PolicyReplay(
             partial,
             self.lines,
@@ -210,7 +213,7 @@ class _Run:
             self.out_of_order,
             self.first,
             self.latest,
-            SideReplay.of(self.today, asked.source, asked.top, behind=behind),
+            SideReplay.of(self.today, asked.source, asked.top, behind=behind, secrets=secrets),
             against,
             self._compared() if self.proposed else None,
             self._statuses(),
@@ -241,7 +244,7 @@ class _Run:
             whole[kind] += requests
             keys[kind] += 1
         top = [
-            (kind, limit, by[kind][limit], shown_key(by[kind][limit], key), requests)
+            (kind, limit, by[kind][limit], shown_key(by[kind][limit], key, self.asked.mapped.secrets), requests)
             for wanted in (_NEW_REFUSED, _NEW_ADMITTED)
             for (kind, limit, key), requests in Counter(
                 {item: n for item, n in change.keys.items() if item[0] == wanted}
@@ -260,6 +263,11 @@ class _Run:
         )
 
 
+def _asks_callers(asked: Asked) -> bool:
+    policies = (asked.policy, *((asked.against,) if asked.against is not None else ()))
+    return bool(asked.obedient) or any(not limits_of(part)[0].by for policy in policies for part in policy.limits)
+
+
 def _matcher(match: str | None) -> Callable[[dict[str, list[str | None]]], list[bool]] | None:
     """From a block's columns to whether each request is wanted; None where all are."""
     if match is None:
@@ -275,9 +283,9 @@ def _matcher(match: str | None) -> Callable[[dict[str, list[str | None]]], list[
     return lambda columns: [wanted(m, p) for m, p in zip(columns["method"], columns["path"], strict=True)]
 
 
-def _callers(columns: dict[str, list[str | int | None]], fields: Collection[str]) -> list[Key]:
+def _callers(block: Block, fields: Collection[str]) -> list[Key]:
     """Who sent each request: the first of the fields that it has, and which that is."""
-    rows: Iterator[tuple[str | int | None, ...]] = zip(*(columns[field] for field in fields), strict=True)
+    rows: Iterator[tuple[str | int | None, ...]] = zip(*(values_of(block, field) for field in fields), strict=True)
     return [
         next(((name, str(value)) for name, value in zip(fields, row, strict=True) if value is not None), ())
         for row in rows

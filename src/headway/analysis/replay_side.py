@@ -97,13 +97,16 @@ class Side:
         self._plain = all(isinstance(part, Limit) for part in limits)
         self._shadows = any(limits_of(part)[0].shadow for part in limits)
 
-    def decide(self, attributes: Mapping[str, object], now: int, behind: str | None = None) -> Ruling | None:
+    def decide(
+        self, attributes: Mapping[str, object], now: int, behind: str | None = None, caller: Key | None = None
+    ) -> Ruling | None:
         """Decide a request, and charge it if it is admitted.
 
         Args:
             attributes: what is known of it.
             now: ns since 1970, never less than in an earlier call.
             behind: a value to be counted behind its keys.
+            caller: who is told, for limits without a key.
 
         Returns:
             None where it could not be decided.
@@ -139,6 +142,8 @@ class Side:
             if not isinstance(outcome, Admitted):
                 wait = outcome.retry_after if isinstance(outcome, Refused) else None
                 tallies[index].refuse(keys[index], now, wait, binds=index == bound)
+                if caller is not None and keys[index] == ():
+                    tallies[index].callers[caller] += 1
         if bound is None:
             return _ADMITTED
         self.refused += 1

@@ -115,9 +115,10 @@ class LimitTally:
         requests: how many requests that the limit applied to each key had.
         keys: what was refused, by key.
         behind: different values of another field behind each key, where they are asked for.
+        callers: of a limit without a key, how often each caller was refused.
     """
 
-    __slots__ = ("behind", "bound", "first", "keys", "last", "never", "refused", "requests", "told")
+    __slots__ = ("behind", "bound", "callers", "first", "keys", "last", "never", "refused", "requests", "told")
 
     def __init__(self) -> None:
         self.refused = self.bound = self.never = 0
@@ -127,6 +128,7 @@ class LimitTally:
         self.requests: dict[Key, int] = {}
         self.keys: dict[Key, KeyTally] = {}
         self.behind: dict[Key, set[str]] = {}
+        self.callers: Counter[Key] = Counter()
 
     @property
     def asked(self) -> int:

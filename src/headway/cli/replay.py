@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import sys
 import zlib
@@ -40,6 +41,10 @@ _FOR_POLICIES: Final = (
 """Options that a bare ``--limit`` does without."""
 
 
+_MORE_FIELDS: Final = frozenset({"host", "api_key", "network", "route"})
+"""Fields that only the reader of all formats knows."""
+
+
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add ``headway replay``."""
     parser = commands.add_parser(
@@ -67,7 +72,8 @@ def _add_what_decides(parser: argparse.ArgumentParser) -> None:
         "--by",
         metavar="FIELD[,FIELD...]",
         help=f"of --limit: what a counter belongs to: {', '.join(FIELDS)}; the first of several that a request has, such "
-        f"as user_or_address; or {_EVERYONE}, for one counter (default: address)",
+        f"as user_or_address; {', '.join(sorted(_MORE_FIELDS))}, which take longer; or {_EVERYONE}, for one counter "
+        "(default: address)",
     )
     parser.add_argument(
         "--algorithm",
@@ -135,7 +141,7 @@ def run(args: argparse.Namespace) -> int:
     if args.limit is None and args.policy is None:
         return _fail("--limit QUOTA or --policy FILE is needed", exit_codes.USAGE)
     wanted = [option for option in _FOR_POLICIES if getattr(args, option) is not None]
-    if wanted or len(args.log) > 1:
+    if wanted or len(args.log) > 1 or _MORE_FIELDS & set(re.split(",|_or_", f"{args.by or ''},{args.behind or ''}")):
         return _with_policies(args)
     return _one_limit(args, args.log[0])
 
