@@ -258,17 +258,36 @@ class Cluster:
         return reply.split(b"\r\n")[1]
 
 
+_CLUSTER = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "2000")
+
+
+def _bus_port() -> int:
+    """A free port whose 10000th successor, where the cluster's bus listens, is free too."""
+    bus = free_port()
+    return bus - 10_000 if bus > 20_000 else free_port() % 20_000 + 20_000
+
+
 @contextmanager
 def redis_cluster(kind: str, *options: str) -> Iterator[Cluster]:
     """A cluster of three masters of that kind."""
     with ExitStack() as stack:
-        common = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no", "--cluster-node-timeout", "2000")
-        servers = []
-        for _ in range(3):
-            bus = free_port()
-            port = bus - 10_000 if bus > 20_000 else free_port() % 20_000 + 20_000  # the bus listens 10000 higher
-            servers.append(stack.enter_context(redis_server(kind, *common, *options, port=port)))
+        servers = [stack.enter_context(redis_server(kind, *_CLUSTER, *options, port=_bus_port())) for _ in range(3)]
         yield Cluster(servers)
+
+
+@contextmanager
+def redis_cluster_replica(kind: str, cluster: Cluster, number: int) -> Iterator[Server]:
+    """A replica of the cluster's master of that number; is promoted some seconds after it died."""
+    with redis_server(kind, *_CLUSTER, "--cluster-replica-validity-factor", "0", port=_bus_port()) as replica:
+        replica.ask(b"CLUSTER", b"MEET", b"127.0.0.1", b"%d" % cluster.servers[0].port)
+        until = time.monotonic() + 30
+        told = False
+        while b"master_link_status:up" not in replica.ask(b"INFO", b"replication"):
+            told = told or replica.ask(b"CLUSTER", b"REPLICATE", cluster.ids[number]) == b"+OK\r\n"
+            if time.monotonic() > until:
+                raise RuntimeError("the replica does not find its master")
+            time.sleep(0.05)
+        yield replica
 
 
 @contextmanager

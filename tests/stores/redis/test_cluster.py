@@ -19,7 +19,7 @@ from headway.stores.base import Store
 from headway.stores.redis import AsyncRedisStore, RedisStore
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.testing import StoreConformance, blocking
-from servers import Cluster, redis_cluster
+from servers import Cluster, redis_cluster, redis_cluster_replica
 
 YEAR = "365 days"
 
@@ -323,6 +323,28 @@ def _wait_until(true: Callable[[], bool]) -> None:
             pass
         pause.wait(0.05)
     raise AssertionError("it did not come back")
+
+
+def test_after_a_failover_in_the_cluster_the_new_master_decides() -> None:
+    """A master dies and its replica is promoted: the same stores find it, and it knows what was charged."""
+    with redis_cluster("redis-6.2") as own, redis_cluster_replica("redis-6.2", own, 1) as replica:
+        limits, attributes = spread(own)
+        charges = [Charge("default", limit, attributes[limit.name], 1) for limit in limits]
+        url = own.url.replace("5s", "1s") + "&refusal_cache=0"
+        stores: list[Any] = [RedisStore(url), blocking(AsyncRedisStore(url))]
+        for store in stores:
+            assert store.advance(charges).allowed
+        master = own.servers[1]
+        _wait_until(lambda: b"slave0" in master.ask(b"INFO", b"replication"))
+        _wait_until(lambda: b":1" in master.ask(b"WAIT", b"1", b"1000"))
+        master.kill()
+        for store in stores:
+            _wait_until(lambda store=store: store.advance(charges).allowed)  # type: ignore[misc]  # a store
+        assert b"role:master" in replica.ask(b"INFO", b"replication")
+        told = [store.advance([charges[1]]).outcomes[0].remaining for store in stores]
+        assert told == [limits[1].quota.count - 5, limits[1].quota.count - 6]
+        for store in stores:
+            store.close()
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
