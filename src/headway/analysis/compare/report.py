@@ -118,7 +118,7 @@ def _findings(found: Comparison) -> list[str]:
 
 
 def _tables(found: Comparison) -> list[Table]:
-    several = found.keys > 1
+    several, quota = found.keys > 1, found.quota
     busiest = shorten(found.busiest[0], 24) if found.busiest else ""
     columns = ["algorithm", "admitted", "refused", "most in a period"]
     rows: list[list[Cell]] = [[course.name, course.admitted, course.refused, course.worst] for course in found.courses]
@@ -131,7 +131,8 @@ def _tables(found: Comparison) -> list[Table]:
         tuple(columns),
         tuple(map(tuple, rows)),
         f"Most in a period: within any {_said(found.quota.period_ns)}, wherever it begins"
-        + (", of one key." if several else "."),
+        + (", of one key." if several else ".")
+        + (f" Windows and logs take no burst: they count up to {quota.count:,}." if quota.burst != quota.count else ""),
     )
     kept = Table(
         "What is kept, and what the refused are told",
