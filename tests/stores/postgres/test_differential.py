@@ -224,7 +224,7 @@ def play(url: str, schema: str, seeds: range, *, back: bool) -> None:
 def test_functions_decide_and_change_as_the_core_does(back: bool, url: str, schema: str) -> None:
     """On random histories of all algorithms, with reservations, debts, partial grants, shadows and quotas that change."""
     PostgresStore(url, unlogged=True).init()
-    play(url, schema, range(int(back), 50, 2), back=back)
+    play(url, schema, range(int(back), 32, 2), back=back)
 
 
 @pytest.mark.skipif(not other_versions(), reason="this machine has no other PostgreSQL than the wheel's")
@@ -235,7 +235,7 @@ def test_so_they_do_on_other_versions() -> None:
             url = f"{server.url}?schema=limits&deadline=30s"
             PostgresStore(url).init()
             for back in (False, True):
-                play(url, "limits", range(10), back=back)
+                play(url, "limits", range(4), back=back)
             limiter = Limiter(Limit("a", "3/hour", by="id"), Limit("b", "9/hour", by="id"), store=url)
             assert [limiter.hit(id="x").allowed for _ in range(4)] == [True, True, True, False]
             limiter.close()
