@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -201,20 +203,29 @@ def test_a_missing_extra_is_named(
     assert capsys.readouterr().err == "headway suggest: duckdb is not installed: pip install headway[analysis]\n"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are Unix's")
+@pytest.mark.skipif(sys.platform != "linux", reason="signals, and the length of a pipe's queue")
 def test_ctrl_c_leaves_a_partial_report(log: Path) -> None:
-    """Interrupted while it reads, the command reports on what it has read, says so, and exits with 130."""
+    """Interrupted while it waits for more, the command reports on every line it was given, says so, and exits with 130."""
+    import fcntl
+    import termios
+
+    ours, theirs = os.pipe()
     command = [sys.executable, "-m", "headway", "suggest", "-", "--json"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin
-        for _ in range(1 + 3_000_000 // log.stat().st_size):
-            process.stdin.write(log.read_bytes())
-        process.stdin.flush()
+    with subprocess.Popen(command, stdin=ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.write(theirs, b"".join(log.read_bytes().splitlines(keepends=True)[:100]))
+        deadline = time.monotonic() + 120
+        while int.from_bytes(fcntl.ioctl(ours, termios.FIONREAD, bytes(4)), sys.byteorder):  # until it has read them
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
+        os.close(theirs)
+        os.close(ours)
     found = json.loads(out)
     assert process.returncode == 130
     assert found["partial"] is True
-    assert found["partial_because"].startswith("stopped by Ctrl-C after ")
-    assert 0 < found["requests"] <= found["lines"]
+    assert found["partial_because"] == "stopped by Ctrl-C after 100 lines"
+    assert (found["lines"], found["requests"]) == (100, 100)
+    assert found["proposals"]
     assert b"the report is partial" in err

@@ -49,7 +49,8 @@ class Source:
         self._raw: BinaryIO
         buffered: io.BufferedReader[Any]
         if name == "-":
-            buffered = io.BufferedReader(cast(io.RawIOBase, standard_input or sys.stdin.buffer))
+            given = standard_input or sys.stdin.buffer
+            buffered = io.BufferedReader(cast(io.RawIOBase, getattr(given, "raw", given)))
             self._left.callback(buffered.detach)  # it stays open
             self._raw = buffered
         else:
@@ -61,6 +62,8 @@ class Source:
             if magic.startswith(PARQUET_MAGIC):
                 self.path = Path(name) if name != "-" else self._spooled()
             self._stream, self._errors = _decompressed(self._raw, magic, name)
+            # a pipe's lines are read as they come, so that Ctrl-C leaves none unread; a file's all the same in large pieces
+            self._read = buffered.read1 if self._stream is self._raw else self._stream.read
         except BaseException:
             self.close()
             raise
@@ -80,7 +83,7 @@ class Source:
         if self.damage:
             return b""
         try:
-            return self._stream.read(size)
+            return self._read(size)
         except self._errors as error:
             self.damage = f"the rest cannot be read: {error}"
             return b""
