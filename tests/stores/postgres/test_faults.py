@@ -137,6 +137,41 @@ def test_the_budget_holds_through(fault: str, mortal: PostgresServer, before: Pr
     assert budget == beside == 300
 
 
+def test_a_restart_between_two_calls_is_not_noticed(mortal: PostgresServer, schema: str) -> None:
+    """Connections that the server has closed meanwhile are replaced before they are used: nothing is degraded or lost."""
+    url = f"{mortal.url}?schema={schema}&deadline=30s"
+    limit = Limit("l", "100 per 365 days", by="id")
+    limiter = Limiter(limit, store=url)
+    threads = [threading.Thread(target=limiter.hit, kwargs={"id": "x"}) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    async def main() -> None:
+        async with AsyncLimiter(limit, store=url) as later:
+            assert all(decision.allowed for decision in await asyncio.gather(*[later.hit(id="x") for _ in range(4)]))
+            mortal.kill()
+            mortal.start()
+            assert [limiter.hit(id="x").degraded for _ in range(10)] == [None] * 10
+            assert [(await later.hit(id="x")).degraded for _ in range(5)] == [None] * 5
+            assert (await later.peek(id="x", cost=0)).remaining == 100 - 8 - 4 - 15
+
+    asyncio.run(main())
+    limiter.close()
+
+
+def test_an_unlogged_table_begins_anew_after_a_crash(mortal: PostgresServer, schema: str) -> None:
+    """What ``unlogged`` gives up: after a crash every limit is as if unused, and is kept again from then on."""
+    with Limiter(
+        Limit("l", "5 per 365 days"), store=f"{mortal.url}?schema={schema}&deadline=30s&unlogged=true"
+    ) as limiter:
+        assert [limiter.hit().remaining for _ in range(3)] == [4, 3, 2]
+        mortal.kill()
+        mortal.start()
+        assert [limiter.hit().remaining for _ in range(3)] == [4, 3, 2]
+
+
 def test_a_dead_server_costs_microseconds(mortal: PostgresServer, before: Proxy, schema: str) -> None:
     """After three calls that took their deadline the breaker is open: thousands of calls take less than one deadline each."""
     url = through(before, schema, "deadline=300ms")

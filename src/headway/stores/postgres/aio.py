@@ -35,7 +35,7 @@ from headway.stores.postgres.base import (
     session,
     shown,
 )
-from headway.stores.postgres.connections import breaker_of, sockets
+from headway.stores.postgres.connections import breaker_of, has_ended, sockets
 from headway.stores.postgres.flows import Flow
 from headway.stores.postgres.schema import SCHEMA_VERSION, grant_sql, schema_sql
 
@@ -303,7 +303,12 @@ class _Idle:
             async with asyncio.timeout(seconds):
                 await self.places.acquire()
                 try:
-                    return self.connections.pop() if self.connections else await _opened(url, deadline)
+                    while self.connections:
+                        connection = self.connections.pop()
+                        if not has_ended(connection):
+                            return connection
+                        connection.pgconn.finish()
+                    return await _opened(url, deadline)
                 except BaseException:
                     self.places.release()
                     raise

@@ -23,7 +23,7 @@ from headway.errors import StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
 
-__all__ = ["Connection", "Connections", "breaker_of", "shared_connections", "sockets"]
+__all__ = ["Connection", "Connections", "breaker_of", "has_ended", "shared_connections", "sockets"]
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
@@ -130,6 +130,10 @@ class Connections:
         try:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
+            while connection is not None and has_ended(connection):
+                connection.drop()
+                with self._lock:
+                    connection = self._idle.pop() if self._idle else None
             if connection is None:
                 return Connection.open(self.url, end, self.deadline)
             connection.end = end
@@ -180,6 +184,13 @@ class Connections:
         self.breaker.after_fork()
         self._owner = os.getpid()
         weakref.finalize(self, _finish, self._idle, self._owner)
+
+
+def has_ended(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
+    """Whether the server has closed an idle connection: then there is something to read, though nothing was asked."""
+    poll = select.poll()
+    poll.register(connection.pgconn.socket, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def shared_connections(url: str, deadline: float) -> Connections:
