@@ -9,11 +9,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import psycopg
+import psycopg_pool
 import pytest
 
 from headway import ConfigError, Limit, Limiter, StoreUnusable
 from headway.cli import main
 from headway.core.charge import Charge
+from headway.stores.postgres.aio import AsyncPostgresStore
 from headway.stores.postgres.schema import SCHEMA_VERSION, check_schema, schema_sql
 from headway.stores.postgres.sync import PostgresStore
 from stores.postgres.server import PostgresServer
@@ -137,6 +139,20 @@ def test_an_option_that_cannot_be_right(option: str, says: str) -> None:
         PostgresStore(f"postgresql://user:secret@host/db?{option}")
     assert says in str(said.value)
     assert "secret" not in str(said.value)
+
+
+def test_what_is_neither_a_url_nor_a_connection() -> None:
+    """Each store takes its own kinds of connections and pools, and says which; other things and URLs are refused at once."""
+    pool, later = psycopg_pool.ConnectionPool(open=False), psycopg_pool.AsyncConnectionPool(open=False)
+    for wrong in (later, object(), None, 5):
+        with pytest.raises(ConfigError, match="is no PostgreSQL URL, psycopg Connection or ConnectionPool"):
+            PostgresStore(wrong)
+    for wrong in (pool, object(), None, 5):
+        with pytest.raises(ConfigError, match="is no PostgreSQL URL, psycopg AsyncConnection or AsyncConnectionPool"):
+            AsyncPostgresStore(wrong)
+    for url in ("mysql://h/db", "host=h dbname=db", ""):
+        with pytest.raises(ConfigError, match="is not of PostgreSQL; expected postgresql://"):
+            PostgresStore(url)
 
 
 def test_a_url_says_everything() -> None:

@@ -32,6 +32,7 @@ from headway.stores.postgres.base import (
     BasePostgresStore,
     again,
     alone,
+    is_pool,
     session,
     shown,
 )
@@ -81,7 +82,7 @@ class AsyncPostgresStore(BasePostgresStore):
             self._connections.stores += 1
             self._leave = weakref.finalize(self, _leave, self._connections)
             self.breaker = breaker_of(self.where)
-        elif isinstance(self.where, psycopg.AsyncConnection) or hasattr(self.where, "connection"):
+        elif isinstance(self.where, psycopg.AsyncConnection) or is_pool(self.where, "__aenter__"):
             self.breaker = Breaker(f"PostgreSQL {shown(where)}")
         else:
             raise ConfigError(

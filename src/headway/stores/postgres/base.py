@@ -28,6 +28,7 @@ __all__ = [
     "BasePostgresStore",
     "again",
     "alone",
+    "is_pool",
     "session",
     "shown",
 ]
@@ -199,6 +200,11 @@ def is_outage(error: BaseException) -> bool:
     """Whether an error says that the server is in trouble, not that it answered no (a held key, a damaged row, a right)."""
     code = getattr(error, "sqlstate", None)
     return code is None or code[:2] in _OUTAGE
+
+
+def is_pool(where: object, entered: str) -> bool:
+    """Whether it lends connections; ``entered`` tells psycopg_pool's two kinds apart."""
+    return hasattr(where, "connection") and hasattr(where, entered)
 
 
 def session(pid: int, deadline: float) -> str:

@@ -29,6 +29,7 @@ from headway.stores.postgres.base import (
     BasePostgresStore,
     again,
     alone,
+    is_pool,
     shown,
 )
 from headway.stores.postgres.connections import Connection, Connections, shared_connections
@@ -79,7 +80,7 @@ class PostgresStore(BasePostgresStore):
             self._connections.stores += 1
             self._leave = weakref.finalize(self, _leave, self._connections)
             self.breaker = self._connections.breaker
-        elif isinstance(self.where, psycopg.Connection) or hasattr(self.where, "connection"):
+        elif isinstance(self.where, psycopg.Connection) or is_pool(self.where, "__enter__"):
             self.breaker = Breaker(f"PostgreSQL {shown(where)}")
         else:
             raise ConfigError(f"a {type(where).__name__} is no PostgreSQL URL, psycopg Connection or ConnectionPool")
