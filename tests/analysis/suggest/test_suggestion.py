@@ -147,6 +147,19 @@ def test_the_top_is_stopped_and_nobody_else(crowd: Made, tmp_path: Path) -> None
     assert found.clients == 1002
 
 
+def test_who_is_never_fast_but_never_stops_is_stopped(tmp_path: Path) -> None:
+    """A client that asks for hours at the pace at which the others ask for minutes is refused, and they are not."""
+    made = Made()
+    for person in range(300):
+        for n in range(30):
+            made.add(person * 120 + n * 20, f"10.0.{person // 250}.{person % 250}")
+    for n in range(1900):
+        made.add(n * 20.3, "192.0.2.1")
+    found = made.suggested(tmp_path, goals=(StopTopGoal(Fraction(1, 1000)),))
+    assert set(whom(found)) == {"192.0.2.1"}
+    assert whom(found)["192.0.2.1"] > 1000
+
+
 def test_the_total_holds_in_every_second(crowd: Made, tmp_path: Path) -> None:
     """What passes the proposal is never more than the total in any second, and the refusals are those that were counted."""
     chance = random.Random(7)

@@ -27,6 +27,8 @@ _MARGINS: Final = (Fraction(1, 2), Fraction(1, 4), Fraction(1, 10))
 _ALONE: Final = Fraction(1, 4)
 """The margin where there is nobody to refuse."""
 _KEPT: Final = Fraction(9, 10)
+_EVER: Final = 2**62
+"""A window that holds all times."""
 _LOGGED: Final = 1000
 """A total of up to so many in its period is counted by a log of arrivals, a larger one by clock-aligned windows."""
 
@@ -102,7 +104,7 @@ def propose(
     clients: int,
     honest: str,
     usual_total: int,
-    long: bool,
+    span: int,
     progress: Callable[[int], None] | None = None,
 ) -> Proposal:
     """The proposal for a goal.
@@ -113,15 +115,15 @@ def propose(
         clients: how many there are, at least 1.
         honest: the condition that says who is never to be refused by ``HonestGoal``; see ``Traffic.arrivals``.
         usual_total: the total for a goal that names none, in requests a second; at least 1.
-        long: whether the traffic is longer than a day, so that a day's pace can be told.
+        span: from the first request to the last, in ns.
         progress: called with the number of requests that the trial has seen.
     """
     match goal:
         case HonestGoal():
-            return _each(goal, traffic, honest, f"NOT ({honest})", long, _by_requests, progress)
+            return _each(goal, traffic, honest, f"NOT ({honest})", span, _by_requests, progress)
         case StopTopGoal(share=share):
             top = ceil(share * clients)
-            return _each(goal, traffic, f"c.id > {top}", f"c.id <= {top}", long, _by_clients, progress)
+            return _each(goal, traffic, f"c.id > {top}", f"c.id <= {top}", span, _by_clients, progress)
         case TotalGoal(quota=quota):
             return _total(goal, traffic, quota or Quota(usual_total, SECOND), honest, progress)
 
@@ -143,13 +145,13 @@ def _each(
     traffic: Asked,
     spared: str,
     others: str,
-    long: bool,
+    span: int,
     worth: Callable[[_Refusals], tuple[int, ...]],
     progress: Callable[[int], None] | None,
 ) -> Proposal:
     """The per-client limit that refuses nobody of those who are spared, and of the others as much as that leaves."""
     notes: list[str] = []
-    quotas = _smallest(traffic, spared, long)
+    quotas = _smallest(traffic, spared, span)
     if not quotas:
         raise ValueError(f"goal {goal}: nobody is left who must not be refused")
     refusals = _refusals(quotas, traffic, others)
@@ -170,12 +172,16 @@ def _chosen(refusals: dict[Quota, _Refusals], worth: Callable[[_Refusals], tuple
     return max(good, key=lambda quota: Fraction(quota.count, quota.period_ns))
 
 
-def _smallest(traffic: Asked, spared: str, long: bool) -> list[Quota]:
-    """For sustained from what the busiest of them sends in the long run to its busiest minute: the smallest bursts."""
+def _smallest(traffic: Asked, spared: str, span: int) -> list[Quota]:
+    """From what the busiest of them sends in the long run to its busiest minute, each with its smallest burst."""
     minute, hour = traffic.peak(spared, MINUTE), traffic.peak(spared, HOUR)
     if not minute:
         return []
-    slowest = Fraction(traffic.peak(spared, DAY), DAY) if long else Fraction(hour, HOUR)
+    slowest = Fraction(hour, HOUR)
+    if span > DAY:
+        slowest = Fraction(traffic.peak(spared, DAY), DAY)
+    elif span > HOUR:
+        slowest = Fraction(traffic.peak(spared, _EVER), span)
     fastest = max(Fraction(minute, MINUTE), Fraction(traffic.peak(spared, SECOND), 5 * SECOND))
     sustained = sustained_between(slowest, fastest)
     bursts = [1] * len(sustained)

@@ -22,7 +22,6 @@ from headway.analysis.suggest.numpy_levels import smallest_limit
 from headway.analysis.suggest.percentiles import WINDOWS, Histogram
 from headway.analysis.suggest.proposals import Proposal, propose
 from headway.analysis.suggest.warnings import warnings_about
-from headway.core.quota import DAY
 
 __all__ = ["BY", "ClientKind", "Distribution", "Named", "SharedAddress", "Suggestion", "check_by", "suggest"]
 
@@ -265,7 +264,7 @@ def _work(
                 clients=found.clients,
                 honest=f"kind IN ({numbers})",
                 usual_total=max(1, seconds.rank(Fraction(99, 100))),
-                long=found.span is not None and found.span[1] - found.span[0] > DAY,
+                span=found.span[1] - found.span[0] if found.span else 0,
                 progress=partial(say, f"trying {goal}"),
             )
         except ValueError as error:
