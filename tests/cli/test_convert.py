@@ -115,6 +115,15 @@ def test_mistakes_are_one_line(
     assert said in err
 
 
+def test_strings_of_limits_as_an_argument(capsys: pytest.CaptureFixture[str]) -> None:
+    """Limits can be given as they are, without a file."""
+    assert run("convert", "10 per minute; 100/hour") == 0
+    assert [limit["quota"] for limit in tomllib.loads(capsys.readouterr().out)["policies"]["limits"]["limits"]] == [
+        "10/min",
+        "100/hour",
+    ]
+
+
 def test_a_file_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     """A file that cannot be read is 66."""
     assert run("convert", "gone.conf") == 66

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from headway.cli import main
+from service.serving import serving as service
 
 CURL = """HTTP/1.1 429 Too Many Requests
 Server: nginx
@@ -214,6 +215,7 @@ def test_what_cannot_be_read_is_one_line(
         (["x", "--ignore", "retry-after-mising"], 64, "did you mean retry-after-missing"),
         (["x", "--fix", "apache"], 64, "apache"),
         (["x", "--probe", "3"], 64, "no URL"),
+        (["x", "--data", "{}"], 64, "no URL"),
         (["http://127.0.0.1:1/", "--probe", "21"], 64, "2 to 20"),
         (["http://127.0.0.1:1/", "--probe", "1"], 64, "2 to 20"),
         (["http://user:secret@127.0.0.1:1/"], 64, "password"),
@@ -315,6 +317,18 @@ def test_redirects_are_not_followed() -> None:
     with serving((302, {"Location": "/elsewhere"}, "")) as (api, url):
         assert run(url) == 0
         assert [path for path, _ in api.asked] == ["/"]
+
+
+def test_our_own_service_over_http(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The running service, asked by --data until it refuses, has full marks and no finding."""
+    policies = 'store = "memory://"\n[[policies.codes.limits]]\nname = "resend"\nquota = "1 per 60s"\nby = "phone"\n'
+    asked = '{"policy": "codes", "attributes": {"phone": "1"}}'
+    with service(tmp_path, policies) as running:
+        words = (f"{running.url}/v1/check", "--data", asked, "--probe", "3", "--min-score", "100", "--fail-on", "note")
+        assert run(*words) == 0
+    out, err = capsys.readouterr()
+    assert "2 responses, 1 refusal" in out
+    assert "POST" in err
 
 
 def test_a_score_that_nothing_gave_is_too_low(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from headway.analysis.convert.convert import SOURCES, Converted, convert
+from headway.analysis.convert.flask_limiter import looks_like_limits
 from headway.cli import exit_codes
 from headway.errors import ConfigError
 
@@ -29,7 +30,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         epilog="Exit status: 0; 1 with --strict, where something is not exact; 64 for an option that cannot be; 65 for a file "
         "that is not what it should be; 66 for one that cannot be read; 73 for one that cannot be written.",
     )
-    parser.add_argument("file", metavar="FILE", help="the configuration, or - for the standard input")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="the configuration, or - for the standard input; or strings of limits, such as '10 per minute; 100/hour'",
+    )
     parser.add_argument(
         "--from", dest="source", choices=tuple(SOURCES), help="what it is; default: told by its content"
     )
@@ -54,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.file == "-":
             raw = sys.stdin.buffer.read(_LARGEST + 1)
+        elif args.source in (None, "limits") and looks_like_limits(args.file) and not Path(args.file).exists():
+            raw = args.file.encode("utf-8", "surrogateescape")  # the strings themselves
         else:
             with Path(args.file).open("rb") as stream:
                 raw = stream.read(_LARGEST + 1)

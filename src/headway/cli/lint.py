@@ -55,6 +55,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="URL only: a field to send, such as 'Accept: text/html'",
     )
     parser.add_argument(
+        "--data",
+        metavar="TEXT",
+        help='URL only: send POST with this body, such as \'{"policy": "search"}\', instead of GET',
+    )
+    parser.add_argument(
         "--timeout",
         type=float,
         default=10.0,
@@ -104,8 +109,8 @@ def run(args: argparse.Namespace) -> int:
         url = args.target.startswith(("http://", "https://"))
         if url:
             check_url(args.target)
-        if not url and (args.probe is not None or args.header):
-            raise ValueError(f"{args.target!r} is no URL; --probe and --header are for one")
+        if not url and (args.probe is not None or args.header or args.data is not None):
+            raise ValueError(f"{args.target!r} is no URL; --probe, --header and --data are for one")
         probes = _probes(args.probe)
         headers = [_header(line) for line in args.header]
         if not 0 < args.timeout <= 600:
@@ -128,8 +133,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _asked(args: argparse.Namespace, probes: int, headers: Sequence[tuple[str, str]]) -> Report:
     count = f"up to {probes} requests, one after another, until the first refusal" if probes > 1 else "1 request"
-    print(f"headway lint: sends {count}: GET {args.target}", file=sys.stderr)
-    return audit(args.target, ask(args.target, probes, headers, args.timeout, assume_limit=args.assume_limit))
+    method = "GET" if args.data is None else "POST"
+    print(f"headway lint: sends {count}: {method} {args.target}", file=sys.stderr)
+    answers = ask(args.target, probes, headers, args.timeout, data=args.data, assume_limit=args.assume_limit)
+    return audit(args.target, answers)
 
 
 def _read(args: argparse.Namespace) -> Report:

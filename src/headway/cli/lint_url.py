@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -45,15 +46,22 @@ def check_url(url: str) -> str:
 
 
 def ask(
-    url: str, count: int, headers: Sequence[tuple[str, str]], timeout: float, *, assume_limit: bool = False
+    url: str,
+    count: int,
+    headers: Sequence[tuple[str, str]],
+    timeout: float,
+    *,
+    data: str | None = None,
+    assume_limit: bool = False,
 ) -> Iterator[Answer]:
-    """Send GET up to ``count`` times, one after another; a refusal is the last answer, so its wait is kept by not going on.
+    """Send GET, or POST with ``data``, up to ``count`` times, one after another; a refusal is the last answer, so its wait is kept by not going on.
 
     Args:
         url: what ``check_url`` accepts.
         count: from 1 to ``MOST``.
         headers: fields to send besides.
         timeout: seconds for each answer.
+        data: a body; ``application/json`` where it is JSON, unless ``headers`` say otherwise.
         assume_limit: see ``Answer``.
 
     Raises:
@@ -61,8 +69,12 @@ def ask(
     """
     opener = urllib.request.build_opener(_StayHere)
     html = any(name.lower() == "accept" and "text/html" in value.lower() for name, value in headers)
+    own = {"User-Agent": f"headway-lint/{version('headway')}"}
+    if data is not None:
+        own["Content-Type"] = _media_type(data)
+    body_sent = None if data is None else data.encode()
     for number in range(1, count + 1):
-        request = urllib.request.Request(url, headers={"User-Agent": f"headway-lint/{version('headway')}"})  # noqa: S310  # check_url
+        request = urllib.request.Request(url, body_sent, own)  # noqa: S310  # check_url
         for name, value in headers:
             request.add_header(name, value)
         status, fields, body = _answer(opener, request, timeout)
@@ -72,6 +84,14 @@ def ask(
         yield Answer(status, fields, body, place, heard, now, url, html, assume_limit)
         if heard is not None or status >= 400:
             return
+
+
+def _media_type(data: str) -> str:
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return "application/x-www-form-urlencoded"
+    return "application/json"
 
 
 def _answer(

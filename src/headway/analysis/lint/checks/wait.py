@@ -18,7 +18,9 @@ _SKEW: Final = 10.0
 _NEAR: Final = 2.0
 """Seconds by which two roundings of one moment differ at most."""
 _DATE_STEP: Final = 1.0
-"""A ``Date`` is whole seconds, so instants that are counted from it are off by up to one."""
+"""A ``Date`` is whole seconds, and servers keep one for a second: what is counted from it is not exact."""
+_INSTANT: Final = re.compile(r"(?:^|[a-z_-])(?:[Aa]t|[Uu]ntil|[Rr]eset\w*|[Tt]ime\w*|[Dd]ate|[Ee]xpir\w*)$")
+"""Names of fields of a body that hold an instant."""
 _MS_FIELD: Final = re.compile(r"(?:^|-)retry-?after-?(?:ms|millis|milliseconds)$")
 _DAY_WORDS: Final = re.compile(
     r"\b(?:tomorrow|midnight|end of (?:the |this )?(?:day|month)|next (?:day|month)|(?:later )?today|tonight)\b",
@@ -114,7 +116,8 @@ def _stated(facts: Facts) -> list[tuple[str, float]]:
     if heard is not None and heard.retry_after is not None and heard.source.startswith("body: "):
         where = heard.source.removeprefix("body: ")
         told = facts.told or 0.0
-        if all(where != name for name, _ in found) and heard.retry_after > told + _DATE_STEP:
+        new = all(where != name for name, _ in found) and not _INSTANT.search(where)
+        if new and heard.retry_after > told + _DATE_STEP:
             found.append((where, heard.retry_after))  # by a name that only the client's reader knows
     for name, values in facts.fields.items():
         if _MS_FIELD.search(name) and values[0].isascii() and values[0].isdigit() and len(values[0]) < 16:
