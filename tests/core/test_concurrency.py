@@ -150,3 +150,34 @@ def test_a_quota_says_how_many_at_once_and_for_how_long() -> None:
     """``"3 at once for 60 s"`` is a concurrency limit, of a minute at most unless said otherwise."""
     assert Limit("slots", "3 at once for 90 s").rule == Concurrency(3, 90 * 10**9)
     assert Limit("slots", "3 at once").rule == Concurrency(3, 60 * 10**9)
+
+
+def test_a_line_that_fits_waits_for_no_lease() -> None:
+    """Up to the last free place; the next one waits for the first lease."""
+    assert [RULE.clears_after((100, 7, 1), 40, units) for units in (1, 2, 3)] == [0, 0, 60]
+
+
+def test_a_key_may_be_forgotten_with_its_last_lease() -> None:
+    """However many there are; one without any, at once."""
+    assert RULE.expires_at((100, 7, 1)) == 100
+    assert RULE.expires_at((100, 7, 1, 110, 8, 1, 130, 9, 1)) == 130
+    assert RULE.expires_at(()) == 0
+
+
+def test_what_is_held_is_told_whole() -> None:
+    """Unused nothing is waited for; else until the first lease ends for one more place, until the last for all."""
+    assert RULE.decide(None, 40, 0)[1] == Admitted(3, 0, 0)
+    state = (100, 2**62, 1, 130, 2**63 - 1, 1)
+    assert RULE.decide(state, 40, 0) == (state, Admitted(1, 60, 90))
+    assert RULE.decide(state, 40, 1)[1] == Admitted(0, 60, 100)
+    assert RULE.decide(state, 100, 0)[1] == Admitted(2, 30, 30)
+
+
+def test_only_leases_beyond_the_slack_are_cut() -> None:
+    """After a clock that went back far the honest ones keep their times, to the nanosecond."""
+    edge = 40 + 100 + CLOCK_SLACK_NS
+    kept, outcome = RULE.decide((120, 7, 1, edge, 8, 1, edge + 1, 9, 1), 40, 1)
+    assert kept == (120, 7, 1, 140, 9, 1, edge, 8, 1)
+    assert outcome == Refused(0, 80, 80, edge - 40, at_most=True)
+    honest = (120, 7, 1, edge, 8, 2)
+    assert RULE.decide(honest, 40, 1)[0] is honest
