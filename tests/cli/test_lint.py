@@ -180,6 +180,21 @@ def test_standard_input(content: str, monkeypatch: pytest.MonkeyPatch, capsys: p
     assert capsys.readouterr().out.startswith("-: ")
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_piped_log_loses_no_line(
+    packed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was looked at to tell what it is, is read as well, also of a log that is longer than that."""
+    content = "".join(LINE.format(number // 60 % 60, number % 60, 429) for number in range(3000)).encode()
+
+    class Piped:
+        buffer = io.BytesIO(gzip.compress(content) if packed else content)
+
+    monkeypatch.setattr(sys, "stdin", Piped)
+    assert run("-", "--fail-on", "never") == 0
+    assert "an access log of 3000 requests, 3000 of them 429" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("content", "words", "status", "said"),
     [

@@ -48,7 +48,7 @@ def read_target(
         head = stream.peek(_HEAD)[:_HEAD]
         kind = kind or _kind(head)
         if kind == "log":
-            return _log(name, stream if name == "-" else None, progress)
+            return _log(name, io.BufferedReader(_Again(stream)) if name == "-" else None, progress)
         raw = stream.read(_LARGEST + 1)
     if len(raw) > _LARGEST:
         raise ConfigError("holds more than 256 MiB; expected a capture, a HAR file or a document", file=name)
@@ -75,6 +75,21 @@ class _Input(io.RawIOBase):
 
     def readinto(self, buffer: Any, /) -> int:
         data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+class _Again(io.RawIOBase):
+    """What a buffer holds and what comes after it, as a stream of its own; the buffer stays open."""
+
+    def __init__(self, stream: io.BufferedReader[Any]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self._stream.read1(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
