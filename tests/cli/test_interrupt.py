@@ -1,4 +1,4 @@
-"""Ctrl-C in long work: the reading ends, and what is in hand is done as a whole."""
+"""Ctrl-C in long work ends the reading, not the report."""
 
 from __future__ import annotations
 
@@ -11,74 +11,81 @@ import pytest
 from headway.cli.interrupt import Interruptible
 
 
-def test_a_block_in_hand_is_done_as_a_whole() -> None:
-    """A signal while a block is worked on ends the reading after it, and raises nothing."""
-    done = []
-    with Interruptible() as ctrl_c:
-        for block in ctrl_c.blocks(range(5)):
-            if block == 1:
-                signal.raise_signal(signal.SIGINT)
-            done.append(block)
-    assert done == [0, 1]
-    assert ctrl_c.stopped
+def ctrl_c() -> None:
+    """What the terminal does."""
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_while_nothing_is_read_it_is_remembered() -> None:
+    """The work under way goes on; what is read after it is nothing, as at the end of a log."""
+    with Interruptible() as interrupt:
+        assert interrupt.read(lambda size: b"x" * size, 3) == b"xxx"
+        ctrl_c()
+        assert interrupt.stopped
+        assert interrupt.read(lambda size: b"x" * size, 3) == b""
+        assert list(interrupt.blocks([1, 2])) == []
 
 
 def test_a_read_that_waits_is_ended() -> None:
-    """A signal while the next block is waited for ends the reading at once; what came before stays."""
+    """A pipe that nobody writes to does not keep the report back."""
 
-    def waiting() -> Iterator[int]:
-        yield 0
-        signal.raise_signal(signal.SIGINT)
+    def waits(_: int) -> bytes:
+        ctrl_c()
+        raise AssertionError("the read was not ended")
+
+    with Interruptible() as interrupt:
+        assert interrupt.read(waits, 1) == b""
+        assert interrupt.stopped
+
+
+def test_blocks_end_where_it_comes() -> None:
+    """What was read before is whole; the block that was being read is left out."""
+
+    def blocks() -> Iterator[int]:
         yield 1
+        yield 2
+        ctrl_c()
+        yield 3
 
-    with Interruptible() as ctrl_c:
-        assert list(ctrl_c.blocks(waiting())) == [0]
-    assert ctrl_c.stopped
-
-
-def test_bytes_end_as_at_the_end_of_a_file() -> None:
-    """A read during which the signal comes, and every later one, gives nothing."""
-
-    def read(size: int) -> bytes:
-        signal.raise_signal(signal.SIGINT)
-        return b"x" * size
-
-    with Interruptible() as ctrl_c:
-        assert ctrl_c.read(lambda size: b"x" * size, 3) == b"xxx"
-        assert ctrl_c.read(read, 3) == b""
-        assert ctrl_c.read(lambda size: b"x" * size, 3) == b""
+    with Interruptible() as interrupt:
+        assert list(interrupt.blocks(blocks())) == [1, 2]
+        assert interrupt.stopped
 
 
-def test_a_second_signal_ends_the_work() -> None:
-    """Somebody who presses twice does not want to wait for the end of a block."""
-    done = []
-    with pytest.raises(KeyboardInterrupt), Interruptible():
-        signal.raise_signal(signal.SIGINT)
-        done.append(1)
-        signal.raise_signal(signal.SIGINT)
-        done.append(2)
-    assert done == [1]
+def test_a_second_one_ends_everything() -> None:
+    """Who presses it twice does not want the report either."""
+    with Interruptible(), pytest.raises(KeyboardInterrupt):
+        ctrl_c()
+        ctrl_c()
 
 
-def test_the_handler_from_before_is_back() -> None:
-    """Afterwards signals act as they did."""
+def test_what_was_there_before_is_there_again() -> None:
+    """After the work Ctrl-C does what it did."""
     before = signal.getsignal(signal.SIGINT)
-    with Interruptible() as ctrl_c:
-        assert list(ctrl_c.blocks([1, 2])) == [1, 2]
-        assert signal.getsignal(signal.SIGINT) is not before
-    assert signal.getsignal(signal.SIGINT) is before
-    assert not ctrl_c.stopped
+    with Interruptible():
+        assert signal.getsignal(signal.SIGINT) != before
+    assert signal.getsignal(signal.SIGINT) == before
 
 
-def test_in_another_thread_it_only_reads() -> None:
-    """Only the main thread may handle signals; elsewhere blocks just come."""
-    found: list[int] = []
+def test_errors_of_reading_pass() -> None:
+    """Only Ctrl-C is swallowed."""
+
+    def fails(_: int) -> bytes:
+        raise OSError("gone")
+
+    with Interruptible() as interrupt, pytest.raises(OSError, match="gone"):
+        interrupt.read(fails, 1)
+
+
+def test_in_another_thread_it_does_nothing() -> None:
+    """Signals are the main thread's; work elsewhere just goes on."""
+    found: list[bytes] = []
 
     def work() -> None:
-        with Interruptible() as ctrl_c:
-            found.extend(ctrl_c.blocks([1, 2, 3]))
+        with Interruptible() as interrupt:
+            found.append(interrupt.read(lambda size: b"x" * size, 2))
 
     thread = threading.Thread(target=work)
     thread.start()
-    thread.join(10)
-    assert found == [1, 2, 3]
+    thread.join()
+    assert found == [b"xx"]

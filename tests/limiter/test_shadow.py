@@ -7,6 +7,7 @@ import pickle
 import random
 import threading
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -37,6 +38,13 @@ def test_what_would_have_been_refused_is_counted() -> None:
     count = ours.shadow_report().of("trial")
     assert numbers(count) == (6, 3, 1, 2, 1)
     assert (count.share, count.callers_share, count.exact) == (0.5, 0.5, True)
+
+
+def test_a_file_s_decisions_are_counted_too(tmp_path: Path) -> None:
+    """On SQLite the counts are those on memory."""
+    with Limiter(TRIAL, REAL, store=f"sqlite:///{tmp_path / 'limits.db'}") as ours:
+        assert [ours.hit(id=key).allowed for key in "aaaaab"] == [True, True, True, False, False, True]
+        assert numbers(ours.shadow_report().of("trial")) == (6, 3, 1, 2, 1)
 
 
 def test_enforced_limits_decide_as_if_the_shadow_were_not_there() -> None:
