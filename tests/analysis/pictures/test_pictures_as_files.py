@@ -148,6 +148,15 @@ def test_the_same_chart_gives_the_same_bytes() -> None:
         assert mpl.rcParams["font.size"] == 40
 
 
+def test_two_marks_are_told_apart() -> None:
+    """Each mark has dashes of its own, in the chart and in the legend."""
+    marks = (Mark(3, "low"), Mark(8, "high"))
+    root = picture(Chart("c", Axis("x"), Axis("y"), (Series("a", ((0, 0), (10, 10))),), marks))
+    dashes = [part.attrib["stroke-dasharray"] for part in root.iter() if part.attrib.get("stroke") == MARK[0]]
+    assert len(dashes) == 4
+    assert sorted(map(dashes.count, set(dashes))) == [2, 2]
+
+
 @pytest.mark.parametrize("size", [WIDE, NARROW])
 def test_times_have_ticks_whatever_their_span(size: tuple[int, int]) -> None:
     """From a millisecond to thirty years an axis of times is named at one to ten places, without a warning."""

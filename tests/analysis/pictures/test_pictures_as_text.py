@@ -104,6 +104,14 @@ def test_a_marks_line_stands_at_its_value() -> None:
     assert row.count("─") > 40
 
 
+def test_two_marks_are_told_apart() -> None:
+    """Each mark of an axis has a line of its own, which the legend names."""
+    marks = (Mark(3, "low"), Mark(8, "high"), Mark(5, "begin", "x"))
+    text = plot_text(Chart("c", Axis("x"), Axis("y"), (Series("a", ((0, 0), (10, 10))),), marks), 60)
+    assert text.splitlines()[-3:] == ["─ low", "═ high", "│ begin"]
+    assert text.count("═") > 40
+
+
 def test_a_low_mark_hides_no_bar() -> None:
     """A mark in the lowest row lies beneath the bars, or everything that is low would look refused, or like nothing."""
     series = Series("a", ((0, 1), (1, 100), (2, 1)), Kind.BARS)

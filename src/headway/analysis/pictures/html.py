@@ -41,7 +41,7 @@ table{{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-n
 caption{{text-align:left;font-weight:600;padding:.5rem .75rem}}
 th,td{{padding:.375rem .75rem;text-align:left;vertical-align:top;border-top:1px solid var(--line);font-weight:400;max-width:22rem;overflow-wrap:break-word}}
 thead th{{font-weight:600;background:var(--shade);vertical-align:bottom;overflow-wrap:normal}}
-@media (max-width:44rem){{th,td{{max-width:12rem}}}}
+@media (max-width:44rem){{th,td{{max-width:14rem}}}}
 .n{{text-align:right;white-space:nowrap}}
 footer{{margin:3rem 0 1rem;padding-top:.75rem;border-top:1px solid var(--line);overflow-wrap:anywhere}}
 @media (prefers-color-scheme:dark){{

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from headway.analysis.figures import Axis, Chart, Kind, Scale, Series, say_number, shorten
-from headway.analysis.pictures.palette import DASHES, INK, LINES, MARK, PAPER, SERIES, SOFT
+from headway.analysis.pictures.palette import DASHES, INK, LINES, MARK, MARK_DASHES, PAPER, SERIES, SOFT
 
 __all__ = ["NARROW", "WIDE", "draw_png", "draw_svg"]
 
@@ -106,10 +106,11 @@ def _draw(part: Any, chart: Chart, width: int, *, titled: bool) -> None:
         _lying_bars(axes, chart, drawn, width)
     else:
         _upright(axes, chart, drawn, width)
-    for mark in chart.marks:
+    for index, mark in enumerate(chart.marks):
         across = axes.axhline if (mark.axis == "y") != bool(chart.categories) else axes.axvline
         at = _times(chart.x, [mark.value])[0] if mark.axis == "x" else mark.value
-        line = across(at, color=MARK[0], linewidth=_LINE, dashes=(4, 2), clip_on=False)
+        dashes = MARK_DASHES[index % len(MARK_DASHES)]
+        line = across(at, color=MARK[0], linewidth=_LINE, dashes=dashes, clip_on=False)
         drawn.append((line, mark.label))
     axes.tick_params(which="both", length=0, labelsize=_TEXT, labelcolor=SOFT[0])
     axes.tick_params(axis="x", pad=6)

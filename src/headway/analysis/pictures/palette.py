@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DASHES", "INK", "LINES", "MARK", "PAPER", "SERIES", "SOFT", "Colour", "dark_style"]
+__all__ = ["DASHES", "INK", "LINES", "MARK", "MARK_DASHES", "PAPER", "SERIES", "SOFT", "Colour", "dark_style"]
 
 Colour = tuple[str, str]
 """On light paper, on dark paper."""
@@ -37,6 +37,7 @@ SERIES: Final[tuple[Colour, ...]] = (
 )
 DASHES: Final[tuple[tuple[float, ...], ...]] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2))
 """Lengths of line and gap, in line widths; series after the fourth begin anew."""
+MARK_DASHES: Final[tuple[tuple[float, ...], ...]] = ((4, 2), (1.5, 1.5), (9, 3), (6, 2, 1.5, 2))
 
 
 def dark_style(prefix: str = "") -> str:

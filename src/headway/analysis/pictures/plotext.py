@@ -19,7 +19,7 @@ _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _COLOURS: Final = ("blue", "orange", "green", "magenta", "yellow", "cyan", "red", "gray")
 _PLAIN_LINES: Final = "•+x*o#%@=~^a"
 _PLAIN_BARS: Final = "█░▒▓#%=+o*x."
-_MARKS: Final = {"x": "│", "y": "─"}
+_MARKS: Final = {"x": "│║┆┇", "y": "─═┄┅"}
 _HEIGHT: Final = 14
 _ROWS: Final = _HEIGHT - 4  # what axes, ticks and label leave
 _TICKS: Final = 5
@@ -54,7 +54,7 @@ def plot_text(chart: Chart, width: int, *, colour: bool = False) -> str:
     for mark in chart.marks:
         if mark not in beneath:
             _draw_mark(chart, mark, limits, width, colour=colour)
-        legend.append(f"{_painted(_MARKS[mark.axis], -1, colour)} {shorten(mark.label, width - 4)}")
+        legend.append(f"{_painted(_mark_symbol(chart, mark), -1, colour)} {shorten(mark.label, width - 4)}")
     figure.ruler("x").lim(left, right).ticks(*_ticks(chart.x, left, right))
     figure.ruler("y").lim(low, high).ticks(*_ticks(chart.y, low, high))
     figure.label(chart.x.title, "x")
@@ -91,7 +91,14 @@ def _draw_mark(chart: Chart, mark: Mark, limits: tuple[_Span, _Span], width: int
     across = [at] * len(along)
     xs, ys = (along, across) if mark.axis == "y" else (across, along)
     paint = plotext.pixel("red" if colour else None)
-    plotext.figure.draw(plotext.figure.signal(xs, ys, marker=plotext.marker(_MARKS[mark.axis], paint)))
+    plotext.figure.draw(plotext.figure.signal(xs, ys, marker=plotext.marker(_mark_symbol(chart, mark), paint)))
+
+
+def _mark_symbol(chart: Chart, mark: Mark) -> str:
+    """Marks of one axis are told apart by their lines."""
+    same = [other for other in chart.marks if other.axis == mark.axis]
+    symbols = _MARKS[mark.axis]
+    return symbols[same.index(mark) % len(symbols)]
 
 
 def _painted(symbol: str, index: int, colour: bool) -> str:
