@@ -168,13 +168,13 @@ class BasePostgresStore:
     def failed(self, error: BaseException) -> StoreError:
         """The same, for a call that went through the breaker, which hears of it."""
         if is_outage(error):
-            self.breaker.failed(error)
+            self.breaker.failed(StoreUnavailable(_reason(error).removeprefix(f"{self.breaker.name}: ")))
         return error if isinstance(error, StoreError) else self._error(error)
 
     def _error(self, error: BaseException) -> StoreError:
         """What an error of psycopg or of the system means for a decision."""
         code = getattr(error, "sqlstate", None)
-        text = (str(error) or type(error).__name__).strip().splitlines()[0]
+        text = _reason(error)
         if code in _GONE:
             self._ready = False
         if code == FOREIGN:
@@ -189,6 +189,11 @@ class BasePostgresStore:
 def alone(connection: Any) -> bool:
     """Whether a statement is a transaction by itself there: nobody has begun one, and none begins by itself."""
     return bool(connection.autocommit) and not connection.info.transaction_status
+
+
+def _reason(error: BaseException) -> str:
+    """An error in one line."""
+    return (str(error).strip() or "no answer in time").splitlines()[0]  # a TimeoutError says nothing
 
 
 def again(error: BaseException) -> bool:

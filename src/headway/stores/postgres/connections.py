@@ -63,7 +63,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
         Raises:
             psycopg.Error: what the server answered instead.
-            StoreUnavailable: nothing, by ``end``.
+            TimeoutError: nothing, by ``end``.
         """
         pgconn = self.pgconn
         if self.prepare_threshold is None:
@@ -259,7 +259,7 @@ def _until(gen: Any, end: float, socket: int | None = None) -> Any:
             left = end - time.monotonic()
             events = poll.poll(min(left, _LONGEST_S) * 1000) if left > 0 else []
             if not events:
-                raise StoreUnavailable("PostgreSQL did not answer in time")
+                raise TimeoutError
             flags = events[0][1]
             ready = (Ready.R if flags & ~select.POLLOUT else 0) | (Ready.W if flags & select.POLLOUT else 0)
             wanted = gen.send(Ready(ready))
