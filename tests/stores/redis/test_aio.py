@@ -239,8 +239,10 @@ def test_a_child_closes_its_copy_of_the_connection(redis: Server) -> None:
         return str(answer.outcomes[0].remaining)
 
     async def main() -> None:
+        others = _sockets(redis.port)
         await store.advance(bill())
-        inherited = _sockets(redis.port)
+        inherited = _sockets(redis.port) - others
+        assert len(inherited) == 1
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:

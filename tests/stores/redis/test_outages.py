@@ -150,6 +150,8 @@ def test_a_server_that_forgets_at_a_crash_admits_the_budget_once_a_life(kind: st
     with redis_server("redis-6.2") as server:
         with loaded(kind, server.port) as load:
             server.kill()
+            failed = load.failed
+            until(lambda: load.failed > failed + 200)  # everybody has noticed
             before = load.admitted
             server.start()
             going_on(load)
