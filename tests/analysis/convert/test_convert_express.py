@@ -98,6 +98,8 @@ def test_a_script_is_read_and_never_run() -> None:
         ({"windowMs": 1.0e3, "limit": 3}, "3/s"),
         ({"limit": 7}, "7/min"),
         ({"points": 6, "duration": 10}, "6 per 10 s"),
+        ({"max": 100, "timeWindow": "1 minute"}, "100/min"),
+        ({"max": 100, "timeWindow": 30_000}, "100 per 30 s"),
     ],
 )
 def test_numbers(options: dict[str, Any], quota: str) -> None:
@@ -146,6 +148,7 @@ def test_a_limit_of_0_blocks() -> None:
         ("rateLimit({\n windowMs: later(), limit: 1 })", 2, "windowMs"),
         ("rateLimit({\n =: 1 })", 2, "option"),
         ("const x = 1;", None, "rateLimit"),
+        ('{"max": 1, "timeWindow": "soon"}', 1, "timeWindow"),
         ('{"windowMs": 100000000000000000, "limit": 1}', 1, "windowMs"),
     ],
 )

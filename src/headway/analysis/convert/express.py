@@ -13,13 +13,15 @@ from typing import Any, Final
 
 from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, safe_name
 from headway.analysis.convert.javascript import Code, Literal, Value, product
+from headway.core.quota import parse_duration
+from headway.errors import QuotaError
 
 __all__ = ["convert_express", "looks_like_express"]
 
 _CALL: Final = re.compile(
     r"\b(?:const|let|var)?\s*(?:([A-Za-z_$][\w$]*)\s*=\s*)?(?:new\s+)?(rateLimit|expressRateLimit|RateLimit|RateLimiter\w*|slowDown)\s*\(\s*\{"
 )
-_OPTIONS: Final = re.compile(r"[\"']?\b(?:windowMs|points)\b[\"']?\s*:")
+_OPTIONS: Final = re.compile(r"[\"']?\b(?:windowMs|timeWindow|points)\b[\"']?\s*:")
 _DEFAULT_WINDOW_MS: Final = 60_000
 _DEFAULT_LIMIT: Final = 5
 _SILENT: Final = frozenset(
@@ -101,6 +103,8 @@ class _Limiter:
     def _numbers(self) -> tuple[int, int]:
         if "points" in self._options:  # rate-limiter-flexible: points in duration seconds
             return self._whole("points", 0, 4), self._whole("duration", 1, 1) * 1000
+        if "timeWindow" in self._options:  # fastify's: milliseconds, or text such as "1 minute"
+            return self._whole("max", 0, 1000), self._written("timeWindow")
         name = "limit" if "limit" in self._options or "max" not in self._options else "max"
         window = self._whole("windowMs", 1, _DEFAULT_WINDOW_MS)
         given = self._options.get(name)
@@ -129,6 +133,16 @@ class _Limiter:
             raise self._draft.error(f"{key} is {shown[:60]}; expected a whole number from {least}", given.line)
         return value
 
+    def _written(self, key: str) -> int:
+        """A duration in milliseconds, as a number or in words."""
+        value, line = self._options[key]
+        if not isinstance(value, str) or isinstance(product(value), int):
+            return self._whole(key, 1, _DEFAULT_WINDOW_MS)
+        try:
+            return max(1, parse_duration(value) // 1_000_000)
+        except QuotaError as error:
+            raise self._draft.error(f"{key}: {error}", line) from error
+
     def _by(self) -> list[str]:
         if "points" in self._options:
             self._draft.note(
@@ -156,6 +170,7 @@ class _Limiter:
             match key:
                 case (
                     "windowMs"
+                    | "timeWindow"
                     | "limit"
                     | "max"
                     | "points"
@@ -270,7 +285,7 @@ def _objects(document: Value, draft: Draft, name: str = "limiter") -> Iterator[t
         for number, one in enumerate(value, 1):
             yield from _objects(one, draft, f"{name}-{number}")
     elif isinstance(value, dict):
-        if value.keys() & {"windowMs", "limit", "max", "points"} or not any(
+        if value.keys() & {"windowMs", "timeWindow", "limit", "max", "points"} or not any(
             isinstance(one.value, dict) for one in value.values()
         ):
             yield name, "rateLimit", value
