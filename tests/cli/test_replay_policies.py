@@ -221,6 +221,26 @@ def test_requests_that_lack_an_attribute_are_counted_and_said(run: Run, tmp_path
     assert "could not decide 2 requests: their 'account' is missing" in out
 
 
+def test_every_member_of_the_json_is_documented(run: Run, tmp_path: Path) -> None:
+    """The reference names each member that any of these replays gives."""
+    page = (Path(__file__).parents[2] / "docs/reference/replay.md").read_text("utf-8")
+    (tmp_path / "all.toml").write_text('[[policies.p.limits]]\nname = "a"\nquota = "1/h"\n')
+    one = ("access.log", "--limit", "1 per 60s", "--behind", "user", "--json")
+    options = ("--obedient", "--series", "1m", "--behind", "user", "--json")
+    for words in (one, (*POLICY, "--against", "all.toml", *options), ("access.log", "--policy", "all.toml", *options)):
+        assert [name for name in _members(json.loads(run(*words)[1])) if f"`{name}`" not in page] == []
+
+
+def _members(value: object) -> set[str]:
+    """The names of all members, but for those that are attributes."""
+    if isinstance(value, list):
+        return set().union(*map(_members, value))
+    if not isinstance(value, dict):
+        return set()
+    inner = (_members(part) for name, part in value.items() if name not in ("key", "undecided"))
+    return set(value).union(*inner)
+
+
 def test_pictures_are_written(run: Run, tmp_path: Path) -> None:
     """--html writes a report page, --plot a picture."""
     pytest.importorskip("matplotlib", reason="needs matplotlib")
