@@ -172,6 +172,7 @@ def test_a_refusal_without_a_fault_has_no_finding() -> None:
         {"headers": trio("RateLimit-")},
         {"headers": trio()},
         {"headers": trio(reset="1785542430")},
+        {"headers": trio(reset="0", remaining="3")},
         {"headers": {"RateLimit": "limit=10, remaining=0, reset=30", "RateLimit-Policy": "10;w=60"}},
         {"body": {**PROBLEM, "retry_after_ms": 11_400, "detail": "Try again in 12 seconds."}},
         {"body": {**PROBLEM, "detail": "Try again tomorrow at 00:00 (UTC)."}},
