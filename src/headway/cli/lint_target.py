@@ -48,7 +48,7 @@ def read_target(
         head = stream.peek(_HEAD)[:_HEAD]
         kind = kind or _kind(head)
         if kind == "log":
-            return _log(name, io.BufferedReader(_Again(stream)) if name == "-" else None, progress)
+            return _log(name, io.BufferedReader(_Bytes(stream.read1)) if name == "-" else None, progress)
         raw = stream.read(_LARGEST + 1)
     if len(raw) > _LARGEST:
         raise ConfigError("holds more than 256 MiB; expected a capture, a HAR file or a document", file=name)
@@ -61,35 +61,20 @@ def read_target(
 def _opened(name: str) -> io.BufferedReader[Any]:
     if name != "-":
         return io.BufferedReader(Path(name).open("rb", buffering=0), _HEAD)
-    return io.BufferedReader(_Input(sys.stdin.buffer), _HEAD)
+    return io.BufferedReader(_Bytes(sys.stdin.buffer.read), _HEAD)  # a pipe's first bytes may come late
 
 
-class _Input(io.RawIOBase):
-    """The standard input, which stays open and fills a buffer as far as it can: a pipe's first bytes may come late."""
+class _Bytes(io.RawIOBase):
+    """What a function reads, as a stream; whatever it reads from stays open."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self._stream.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Again(io.RawIOBase):
-    """What a buffer holds and what comes after it, as a stream of its own; the buffer stays open."""
-
-    def __init__(self, stream: io.BufferedReader[Any]) -> None:
-        self._stream = stream
+    def __init__(self, read: Callable[[int], bytes]) -> None:
+        self._read = read
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        data = self._stream.read1(len(buffer))
+        data = self._read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 

@@ -242,6 +242,7 @@ def test_a_kept_wait_that_did_not_help_was_early() -> None:
         date = (NOW + timedelta(seconds=seconds)).strftime("%a, %d %b %Y %H:%M:%S GMT")
         return answer(headers={"Date": date}, received_at=NOW + timedelta(seconds=seconds), asked=asked)
 
+    assert "retry-after-early" in found(at(0), at(12))
     assert "retry-after-early" in found(at(0), at(12.4))
     assert "retry-after-early" not in found(at(0), at(11.5))
     assert "retry-after-early" not in found(at(0), at(60))
