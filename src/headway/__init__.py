@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from headway.limiter.async_limiter import AsyncLimiter
     from headway.limiter.decision import Decision
     from headway.limiter.limiter import Limiter
+    from headway.limiter.shadow import ShadowCount, ShadowReport
     from headway.policy.conditional import When
     from headway.policy.lists import AllowList, BanList
     from headway.policy.overrides import Overridden
@@ -66,6 +67,8 @@ __all__ = [
     "RateLimited",
     "RateLimitedError",
     "Refused",
+    "ShadowCount",
+    "ShadowReport",
     "StoreError",
     "StoreFull",
     "StoreUnavailable",
@@ -103,6 +106,8 @@ _MODULES = {
     "RateLimited": "errors",
     "RateLimitedError": "errors",
     "Refused": "core.outcome",
+    "ShadowCount": "limiter.shadow",
+    "ShadowReport": "limiter.shadow",
     "StoreError": "errors",
     "StoreFull": "errors",
     "StoreUnavailable": "errors",

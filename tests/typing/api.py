@@ -25,6 +25,8 @@ from headway import (
     Quota,
     RateLimited,
     Refused,
+    ShadowCount,
+    ShadowReport,
     TieredLimit,
     When,
     open_store,
@@ -167,6 +169,10 @@ async def choices() -> None:
     )
     decision = await limiter.hit(ip="192.0.2.1", account=42, method="POST", plan="free", trial=False)
     assert_type(decision.shadowed, tuple[str, ...])
+    report = limiter.shadow_report()
+    assert_type(report, ShadowReport)
+    assert_type(report.of("api", tier="free"), ShadowCount)
+    assert_type(report.of("api").callers_share, float | None)
     own.forget(account=42)
     assert_type(own.failures, int)
 
