@@ -103,14 +103,14 @@ def _reset(facts: Facts, trio: Trio, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _corroborated(facts: Facts, reset: float) -> bool:
-    """Whether another hint in a known unit fits this reset as seconds: it is not over before the told wait is.
+    """Whether another hint in a known unit fits this reset as seconds: minutes would be over long after the told wait.
 
     Only a refusal of a limit is asked for one: it alone has something else to say.
     """
     if reset == 0 or not facts.limited:
         return True
     told = [facts.told, facts.replenish, *(seconds for _, seconds in facts.body.waits)]
-    return any(one is not None and one <= reset + 1 for one in told)
+    return any(one is not None and one <= max(reset + 1, 60 * reset) for one in told)
 
 
 def _names(facts: Facts) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from headway.analysis.lint.facts import CAPACITY, PERMISSION, Facts
-from headway.analysis.lint.hints import Form, Hint, read_hint, weekday
+from headway.analysis.lint.hints import Form, Hint, weekday
 
 __all__ = ["TOO_LONG", "check", "early_by"]
 
@@ -140,16 +140,6 @@ def _compared(facts: Facts) -> Iterator[tuple[str, str]]:
             )
         elif told < seconds or (told > seconds + _NEAR and where != "the sentence"):
             yield "hints-disagree", f"Retry-After is {told:g} s and {where} says {seconds:g} s"
-    for one in facts.trios:
-        if one.left == 0 and one.reset is not None:
-            reset = _until_reset(facts, one.reset)
-            if reset is not None and told > max(reset, 0.0) + _NEAR and reset >= 0:
-                yield "hints-disagree", f"Retry-After is {told:g} s and {one.prefix}Reset is {reset:g} s away"
-
-
-def _until_reset(facts: Facts, text: str) -> float | None:
-    hint = read_hint(text, facts.now)
-    return hint.seconds if hint.form in (Form.SECONDS, Form.EPOCH, Form.FRACTION) else None
 
 
 def _words(facts: Facts) -> Iterator[tuple[str, str]]:
