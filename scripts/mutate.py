@@ -25,26 +25,27 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 COPIED: Final = ("src", "tests", "benchmarks", "conftest.py", "pyproject.toml", "README.md", "LICENSE")
+BESIDE: Final = "core/test_beside_models.py"
 TESTS: Final[dict[str, tuple[str, ...]]] = {
     "bill": ("core/test_bill.py", "core/test_grant.py"),
     "block": ("core/test_block.py",),
-    "calendar_window": ("core/test_calendar_window.py",),
+    "calendar_window": ("core/test_calendar_window.py", BESIDE),
     "change": ("core/test_change.py", "core/test_windows_given_back.py"),
     "charge": ("core/test_key.py",),
     "clearing": ("core/test_clearing.py",),
-    "concurrency": ("core/test_concurrency.py",),
-    "fixed_window": ("core/test_fixed_window.py", "core/test_windows_given_back.py"),
-    "gcra": ("core/test_gcra.py", "core/test_gcra_vectors.py", "core/test_reserved.py"),
-    "growing_wait": ("core/test_growing_wait.py",),
+    "concurrency": ("core/test_concurrency.py", BESIDE),
+    "fixed_window": ("core/test_fixed_window.py", "core/test_windows_given_back.py", BESIDE),
+    "gcra": ("core/test_gcra.py", "core/test_gcra_vectors.py", "core/test_reserved.py", BESIDE),
+    "growing_wait": ("core/test_growing_wait.py", BESIDE),
     "key": ("core/test_key.py",),
-    "leaky_bucket": ("core/test_leaky_bucket.py",),
+    "leaky_bucket": ("core/test_leaky_bucket.py", BESIDE),
     "limit": ("core/test_limit.py",),
     "outcome": ("core/test_outcome.py",),
     "quota": ("core/test_quota.py",),
     "reserved": ("core/test_reserved.py",),
     "rules": ("core/test_rules.py",),
-    "sliding_log": ("core/test_sliding_log.py", "core/test_windows_given_back.py"),
-    "sliding_window": ("core/test_sliding_window.py", "core/test_windows_given_back.py"),
+    "sliding_log": ("core/test_sliding_log.py", "core/test_windows_given_back.py", BESIDE),
+    "sliding_window": ("core/test_sliding_window.py", "core/test_windows_given_back.py", BESIDE),
     "verdict": ("core/test_verdict.py",),
     "zone": ("core/test_calendar_window.py",),
 }
