@@ -165,22 +165,24 @@ class AsyncPostgresStore(BasePostgresStore):
         """Drive a flow on one connection; one that only others kept from its end is begun again."""
         breaker = self.breaker
         breaker.enter()
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.deadline
         try:
             async with self._connection(self.deadline) as connection:
-                if not self._ready:
-                    await self._check(connection)
-                result = await self._begin(connection, begin, patient)
+                if not self._ready and await self._check(connection, end):
+                    end = clock() + self.deadline
+                result = await self._begin(connection, begin, None if patient else end)
         except (psycopg.Error, OSError, StoreError) as error:  # TimeoutError is an OSError
             raise self.failed(error) from error
         breaker.succeeded()
         return result
 
-    async def _begin(self, connection: Any, begin: Callable[[], Flow[T]], patient: bool) -> T:
-        """Drive the flow, within the deadline where the connection is ours."""
-        async with asyncio.timeout(self.deadline if self._connections is not None and not patient else None):
+    async def _begin(self, connection: Any, begin: Callable[[], Flow[T]], end: float | None) -> T:
+        """Drive the flow, by ``end`` (the loop's time) where the connection is ours; None: each trip has its own time."""
+        async with asyncio.timeout_at(end if self._connections is not None else None):
             for tries_left in range(MOST_TRIES, -1, -1):
                 try:
-                    return await self._drive(connection, begin(), patient)
+                    return await self._drive(connection, begin(), end is None)
                 except psycopg.Error as error:
                     if not (tries_left and alone(connection) and again(error)):
                         raise
@@ -245,15 +247,16 @@ class AsyncPostgresStore(BasePostgresStore):
         else:
             idle.drop(connection)
 
-    async def _check(self, connection: Any) -> None:
-        """See that the schema is there and ours, once; put it in place where that is allowed."""
+    async def _check(self, connection: Any, end: float) -> bool:
+        """See that the schema is there and ours, once; put it in place where that is allowed: True then."""
         ours = self._connections is not None
-        async with asyncio.timeout(self.deadline if ours else None):
+        async with asyncio.timeout_at(end if ours else None):
             right = self._judge_version(await self._version(connection))
         if not right:
             async with asyncio.timeout(INSTALL_S if ours else None):
                 await self._install(connection)
         self._ready = True
+        return not right
 
     async def _version(self, connection: Any) -> int | None:
         there = await (await connection.execute(VERSION, (self.schema,))).fetchone()
