@@ -28,6 +28,66 @@ local function keep(key, value, us) -- `us`: when it may be forgotten
   end
 end
 
+local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reservations: whether it refuses, what to store, until when
+  local cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
+  local w, f, changed, refuses = 0, 0, false, false
+  if s then
+    local other = d
+    if #s == 24 then
+      w, f, other = unpack('<ddd', s)
+    else
+      w = tonumber(s)
+    end
+    if other ~= d and f > 0 then -- another quota's fraction: rounded up
+      w, f = w + 1, 0
+    end
+    w = w - now
+    local most = depth_w + SLACK
+    if w > most or (w == most and f > depth_f) then
+      w, f, changed = depth_w, depth_f, true
+    elseif w < 0 then
+      w, f = 0, 0
+    end
+  end
+  local nw, nf = w + cw, f + cf
+  if nf >= d then
+    nw, nf = nw + 1, nf - d
+  end
+  if nw < depth_w or (nw == depth_w and nf <= depth_f) then
+    changed, w, f = true, nw, nf
+  else
+    refuses = true
+  end
+  if not changed then
+    return refuses
+  end
+  w = now + w
+  if f == 0 then
+    return refuses, w, w
+  end
+  return refuses, struct.pack('<ddd', w, f, d), w + 1
+end
+
+local function told(line, s) -- a state, as text
+  if not s then
+    return '-'
+  elseif #s == 24 and (byte(line) == 103 or byte(line) == 71) then
+    return string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
+  end
+  return s
+end
+
+if #KEYS == 1 and byte(ARGV[1], 9) == 5 and byte(ARGV[2]) == 103 then -- one plain charge, to be written
+  local line, s = ARGV[2], call('GET', KEYS[1])
+  if not s or #s <= 24 then
+    local refuses, value, us = plain(line, s)
+    if value then
+      keep(KEYS[1], value, us)
+    end
+    return now_text .. (refuses and ' 0 ' or ' 1 ') .. told(line, s)
+  end
+end
+
 -- Each rule's `decide`: given a line, the state and what a flexible cost is lowered to (`true`: only say what fits), returns
 -- whether it refuses, what to store (nil: nothing), until when, whether the limit is enforced.
 local decide
@@ -252,55 +312,6 @@ local function load_rules()
   return function(line, s, bend)
     return rules[byte(line)](line, s, bend)
   end
-end
-
-local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reservations: whether it refuses, what to store, until when
-  local cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
-  local w, f, changed, refuses = 0, 0, false, false
-  if s then
-    local other = d
-    if #s == 24 then
-      w, f, other = unpack('<ddd', s)
-    else
-      w = tonumber(s)
-    end
-    if other ~= d and f > 0 then -- another quota's fraction: rounded up
-      w, f = w + 1, 0
-    end
-    w = w - now
-    local most = depth_w + SLACK
-    if w > most or (w == most and f > depth_f) then
-      w, f, changed = depth_w, depth_f, true
-    elseif w < 0 then
-      w, f = 0, 0
-    end
-  end
-  local nw, nf = w + cw, f + cf
-  if nf >= d then
-    nw, nf = nw + 1, nf - d
-  end
-  if nw < depth_w or (nw == depth_w and nf <= depth_f) then
-    changed, w, f = true, nw, nf
-  else
-    refuses = true
-  end
-  if not changed then
-    return refuses
-  end
-  w = now + w
-  if f == 0 then
-    return refuses, w, w
-  end
-  return refuses, struct.pack('<ddd', w, f, d), w + 1
-end
-
-local function told(line, s) -- a state, as text
-  if not s then
-    return '-'
-  elseif #s == 24 and (byte(line) == 103 or byte(line) == 71) then
-    return string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
-  end
-  return s
 end
 
 local reply = {now_text}
