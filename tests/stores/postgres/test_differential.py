@@ -181,11 +181,9 @@ class History:
         elif chance < 0.95:
             self.requota()
         elif chance < 0.98:
-            limit = self.random.choice(self.limits)
-            if limit.algorithm.value != "growing-wait":
-                charge = Charge("n", limit, "x", self.random.choice([1, 5, 60]))
-                told = limit.rule.clears_after(self.exact.state(charge), self.exact.now, charge.cost)
-                assert self.store.clears_after(charge) == (told, self.exact.now), charge
+            charge = Charge("n", self.random.choice(self.limits), "x", self.random.choice([1, 5, 60]))
+            told = charge.limit.rule.clears_after(self.exact.state(charge), self.exact.now, charge.cost)
+            assert self.store.clears_after(charge) == (told, self.exact.now), charge
         else:
             charge = Charge("n", self.random.choice(self.limits), self.random.choice("xy"), 0)
             self.store.reset([charge])
