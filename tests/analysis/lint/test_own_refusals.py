@@ -176,3 +176,22 @@ def test_aiohttp_scores_full_marks(way: str, clock: ManualClock) -> None:
         full(audited(answer.status_code, tuple(answer.headers.multi_items()), answer.content))
     finally:
         site.close()
+
+
+def test_rest_framework_scores_full_marks(clock: ManualClock) -> None:
+    """A throttle of Django REST framework, with our exception handler, refuses without a fault."""
+    from django.test import Client
+    from django.test.utils import override_settings
+    from django.urls import path
+
+    from adapters.test_django import ask, throttle, view_with
+
+    view = view_with(throttle(ask("api", "1 per minute", clock)))
+    rest = {
+        "DEFAULT_AUTHENTICATION_CLASSES": [],
+        "EXCEPTION_HANDLER": "headway.adapters.rest_framework.exception_handler",
+    }
+    with override_settings(ROOT_URLCONF=(path("", view),), MIDDLEWARE=[], REST_FRAMEWORK=rest):
+        assert Client().get("/").status_code == 200
+        refused = Client().get("/")
+    full(audited(refused.status_code, tuple(refused.headers.items()), refused.content))
