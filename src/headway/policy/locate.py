@@ -32,17 +32,13 @@ _SCALAR: Final = re.compile(r"[^,\]}#\n]*")
 """Numbers, booleans and dates, to the end of their place (a date may hold a space, none of them these characters)."""
 
 
-class KeyTooLong(Exception):
-    """A dotted key of more parts than any policy has."""
-
-
 def has_long_key(text: str) -> bool:
     """Whether a text may hold a dotted key of more than 64 parts; also of text that is no TOML."""
     if text.count(".") < _LONGEST_KEY:
         return False
     try:
         locate(text)
-    except KeyTooLong:
+    except OverflowError:
         return True
     except (ValueError, RecursionError):
         pass  # no TOML, as its reader will say
@@ -56,7 +52,7 @@ def locate(text: str) -> dict[KeyPath, int]:
         text: what ``tomllib.loads`` accepts; other text gives lines of no meaning.
 
     Raises:
-        KeyTooLong: see there.
+        OverflowError: a dotted key has more than 64 parts.
     """
     return _Scanner(text.replace("\r\n", "\n")).document()
 
@@ -114,7 +110,7 @@ class _Scanner:
             if not self.text.startswith(".", self.at):
                 return path
             self.at += 1
-        raise KeyTooLong
+        raise OverflowError(f"a dotted key of more than {_LONGEST_KEY} parts")
 
     def key_part(self) -> str:
         start = self.at
