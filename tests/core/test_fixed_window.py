@@ -110,3 +110,18 @@ def test_a_state_comes_back_from_its_numbers() -> None:
     assert MINUTELY.load(MINUTELY.dump(state)) == state
     assert MINUTELY.expires_at(state) == MINUTE
     assert MINUTELY.decide(state, MINUTE, 5) == MINUTELY.decide(None, MINUTE, 5)
+
+
+def test_the_whole_count_is_refused_by_a_window_in_use_and_not_for_ever() -> None:
+    """It fits the next window; one unit more fits none."""
+    rule = FixedWindow(5, 100)
+    assert rule.decide(Window(1_100, 1), 1_050, 5)[1] == Refused(4, 50, 50, 50)
+    assert rule.decide(Window(1_100, 1), 1_050, 6)[1] == Never(5, 4, 50, 50)
+
+
+def test_after_a_small_step_back_over_a_boundary_the_window_that_had_begun_counts() -> None:
+    """Until its own end, which lies up to the slack behind the one that is open by the clock."""
+    rule = FixedWindow(5, SECOND)
+    state, outcome = rule.decide(Window(12 * SECOND, 3), 10 * SECOND + SECOND // 2, 1)
+    assert state == Window(12 * SECOND, 4)
+    assert outcome == Admitted(1, 3 * SECOND // 2, 3 * SECOND // 2)
