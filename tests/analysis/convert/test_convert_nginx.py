@@ -268,3 +268,9 @@ def test_no_text_raises_anything_else(text: str) -> None:
         converted(f"{ZONE.format(rate='1r/s')}{text}", "nginx")
     except ConfigError as error:
         assert error.file == "given"
+
+
+def test_control_characters_stay_out_of_comments() -> None:
+    """A key with an escape or a NUL in it makes a policy file all the same, which shows neither."""
+    found = converted('limit_req_zone "$uri\x1b[31m\x00\x7f" zone=z:1m rate=1r/s;\nserver { limit_req zone=z; }\n')
+    assert found.text.replace("\n", "").isprintable()
