@@ -164,12 +164,12 @@ def _one_limit(args: argparse.Namespace, name: str) -> int:
         with Interruptible() as interrupt, _opened(name) as raw:
             packed, other_format = _looked_at(interrupt.read(raw.peek, _LOOKED_AT))
             if other_format:
-                return _with_policies(args, raw if name == "-" else None)
+                return _with_policies(args, cast(BinaryIO, _Rest(raw)) if name == "-" else None)
             stream = gzip.GzipFile(fileobj=raw) if packed else raw
             size = _size(raw)
             with Progress(sys.stderr, "lines", size) as bar:
                 replay = replay_log(
-                    _Reader(stream, interrupt),
+                    _Reader(stream, interrupt, pipe=not size),
                     limit,
                     match=args.match,
                     behind=args.behind,
@@ -261,14 +261,29 @@ def _share(part: int, whole: int) -> str:
 
 
 class _Reader:
-    """A stream that ends where Ctrl-C comes."""
+    """A stream that ends where Ctrl-C comes; a pipe's lines are read as they come, so that none is lost then."""
 
-    def __init__(self, stream: BinaryIO | gzip.GzipFile, interrupt: Interruptible) -> None:
-        self._stream = stream
+    def __init__(self, stream: io.BufferedReader[Any] | gzip.GzipFile, interrupt: Interruptible, *, pipe: bool) -> None:
+        self._read = stream.read1 if pipe else stream.read
         self._interrupt = interrupt
 
     def read(self, size: int, /) -> bytes:
-        return self._interrupt.read(self._stream.read, size)
+        return self._interrupt.read(self._read, size)
+
+
+class _Rest(io.RawIOBase):
+    """A stream with what was looked at already, for a reader that has a buffer of its own."""
+
+    def __init__(self, looked_at: io.BufferedReader[Any]) -> None:
+        self._looked_at = looked_at
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: Any) -> int:
+        found = self._looked_at.read1(len(into))
+        into[: len(found)] = found
+        return len(found)
 
 
 @contextmanager
