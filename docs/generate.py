@@ -191,7 +191,7 @@ def _cli() -> str:
     parts = [
         "# Commands",
         _GENERATED,
-        "Exit status: 0 allowed or done, 75 refused, 65 never or bad data, 77 blocked, 64 usage, 78 configuration, "
+        "Exit status: 0 allowed or done, 1 a check has found what it was to fail on, 75 refused, 65 never or bad data, 77 blocked, 64 usage, 78 configuration, "
         "69 the store is unavailable.",
     ]
     helps = {action.dest: action.help for action in commands._choices_actions}
