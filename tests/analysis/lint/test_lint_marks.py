@@ -17,6 +17,7 @@ LATE = "Sat, 01 Aug 2026 00:02:00 GMT"
 
 STATUS: list[tuple[int, dict[str, Any]]] = [
     (5, {}),
+    (5, {"headers": {**JSON, **BARE, "Retry-After": None}, "body": {"code": "quota_exceeded"}}),
     (5, {"status": 402, "headers": {**JSON, **BARE, "Retry-After": None}, "body": {"code": "insufficient_credits"}}),
     (5, {"status": 503, "headers": BARE, "body": {"type": f"{REGISTRY}temporary-reduced-capacity", "title": "x", "status": 503}}),
     (5, {"status": 403, "headers": {**JSON, **BARE, "Retry-After": None}, "body": {"code": "insufficient_permissions"}}),

@@ -81,7 +81,7 @@ def _status(facts: Facts) -> tuple[int, str]:
             return 1, said
         words = (4, f"{said}, in words") if facts.explained else (2, f"{said}, unexplained")
         return (BEST, said) if facts.coded else words
-    return 2, f"{said}: two causes under one status"
+    return (BEST, said) if status == 429 else (2, f"{said}: two causes under one status")
 
 
 def _reason(facts: Facts) -> tuple[int, str]:
