@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.core.lease import Receipt
 from headway.core.outcome import Admitted, Refused
 from headway.core.quota import MINUTE, SECOND
 from headway.core.sliding_log import SlidingLog
@@ -51,3 +52,32 @@ def test_no_half_open_period_holds_more_than_the_count(moves: list[tuple[int, in
         assert isinstance(outcome, Admitted) is (live + cost <= 3)
         if isinstance(outcome, Admitted):
             admitted.append((now, cost))
+
+
+def test_units_come_off_the_arrival_they_were_charged_as() -> None:
+    """As long as it counts, as many as it has; a log without any is none, and what is not there leaves the very object."""
+    rule = SlidingLog(5, 100)
+    state = (950, 2, 980, 3)
+    old, new = Receipt(950, 2, 0, Admitted(3, 100, 100)), Receipt(980, 3, 0, Admitted(0, 70, 100))
+    assert rule.give_back(state, 1_000, 1, old) == (950, 1, 980, 3)
+    assert rule.give_back(state, 1_000, 2, old) == (980, 3)
+    assert rule.give_back(state, 1_000, 9, old) == (980, 3), "never more than was charged"
+    assert rule.give_back(state, 1_000, 1, new) == (950, 2, 980, 2)
+    assert rule.give_back(state, 1_000, 3, new) == (950, 2)
+    assert rule.give_back((950, 2), 1_000, 2, old) is None
+    assert rule.give_back(state, 1_049, 2, old) == (980, 3)
+    for now, units, receipt in ((1_050, 2, old), (1_000, 0, old), (1_000, 1, Receipt(970, 1, 0, Admitted(0, 1, 100)))):
+        assert rule.give_back(state, now, units, receipt) is state
+    assert rule.give_back(None, 1_000, 1, old) is None
+
+
+def test_the_rest_of_what_a_log_does() -> None:
+    """Debt, another count's share (rounded up), lines, and when it may be forgotten."""
+    rule = SlidingLog(5, 100)
+    assert rule.take((950, 2), 980, 7) == (950, 2, 980, 7)
+    assert rule.take((950, 2), 950, 7) == rule.take((950, 2), 940, 7) == (950, 9)
+    assert rule.take(None, 980, 1) == (980, 1)
+    assert SlidingLog(2, 100).scaled((800, 5, 950, 1, 980, 3), 1_000, rule) == (950, 1, 980, 2)
+    assert [rule.clears_after((950, 2, 980, 3), 1_000, units) for units in (0, 1, 2, 3, 6)] == [0, 50, 50, 80, 150]
+    assert (rule.expires_at((950, 2, 980, 3)), rule.expires_at(())) == (1_080, 0)
+    assert rule.dump((950, 2)) == rule.load((950, 2)) == (950, 2)
