@@ -21,6 +21,12 @@ ALSO = {
 }
 """Modules whose name does not say what they need: what pytest asks for, and the packages called after their server."""
 
+TOUCHED = {
+    "analysis/logs/sources.py": ("imports os",),  # opens the logs, and asks the system whether one is a pipe
+    "analysis/compare/patterns.py": ("imports random",),  # a generator of its own, from a stated seed
+}
+"""What of the analysis is not pure, and why."""
+
 CLOCKS = {"now", "utcnow", "today"}
 
 
@@ -40,6 +46,29 @@ def test_every_sub_package_has_a_layer(root: Path, sources: dict[Path, ast.Modul
     for name in {path.parts[0].removesuffix(".py") for path in sources} - {"__init__", "__main__"}:
         assert name in layers
         assert f"`{name}" in page
+
+
+def test_the_parts_of_the_analysis_are_on_the_page(root: Path, sources: dict[Path, ast.Module]) -> None:
+    """Each package of stores is named on the architecture's page; each part of the analysis has a row of its table."""
+    page = (root / "docs/explanation/architecture.md").read_text("utf-8")
+    rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+    parts = {path.parts[1].removesuffix(".py") for path in sources if path.parts[0] == "analysis"} - {"__init__"}
+    for name in {"replay" if part.startswith("replay_") else part for part in parts}:
+        assert f"`{name}`" in rows
+    for name in {path.parts[1] for path in sources if path.parts[0] == "stores" and len(path.parts) > 2}:
+        assert f"`stores.{name}`" in page
+
+
+def test_the_analysis_asks_for_no_time_and_opens_no_connection(sources: dict[Path, ast.Module]) -> None:
+    """The analysis reads no clock and prints nothing; where it touches files or random numbers is listed with a reason."""
+    broken = [
+        f"{path}:{line}: {what}"
+        for path, tree in sources.items()
+        if path.parts[0] == "analysis"
+        for line, what in _impurities(tree)
+        if what not in TOUCHED.get(path.as_posix(), ())
+    ]
+    assert not broken
 
 
 def test_the_pure_contract_names_every_impure_module(root: Path) -> None:

@@ -14,15 +14,17 @@ SAYS_WHY = ("one thing", "long because")
 
 
 def test_every_module_says_what_it_is(sources: dict[Path, ast.Module]) -> None:
-    """Every module begins with a docstring whose first line is a whole sentence."""
+    """Every module begins with a docstring whose first line is a whole sentence, more than a name."""
     silent = [str(path) for path, tree in sources.items() if not (ast.get_docstring(tree) or "").split("\n")[0]]
     unfinished = [
         str(path)
         for path, tree in sources.items()
         if not (ast.get_docstring(tree) or ".").split("\n\n")[0].endswith((".", ":", "::"))
     ]
+    nameplates = [str(path) for path, tree in sources.items() if " " not in (ast.get_docstring(tree) or "").strip()]
     assert not silent
     assert not unfinished
+    assert not nameplates
 
 
 def test_long_modules_say_why(root: Path, sources: dict[Path, ast.Module]) -> None:
