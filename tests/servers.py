@@ -77,11 +77,11 @@ class Server:
                 raise RuntimeError(f"{self.command} does not answer:\n{(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.01)
 
-    def ask(self, *parts: bytes) -> bytes:
-        """What it says to one command, raw; nothing if it does not."""
+    def ask(self, *parts: bytes, patience: float = 1) -> bytes:
+        """What it says to one command, raw; nothing if it does not within so many seconds."""
         packed = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
         try:
-            with socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+            with socket.create_connection(("127.0.0.1", self.port), patience) as connection:
                 connection.sendall(packed)
                 said = connection.recv(65536)
                 while said[:1] == b"$" and len(said) < int(said[1 : said.index(b"\r\n")]):
@@ -212,10 +212,17 @@ class Cluster:
         for server in servers[1:]:
             first.ask(b"CLUSTER", b"MEET", b"127.0.0.1", b"%d" % server.port)
         until = time.monotonic() + 30
-        while not all(b"cluster_state:ok" in server.ask(b"CLUSTER", b"INFO") for server in servers):
+        while not all(self._complete(server) for server in servers):
             if time.monotonic() > until:
                 raise RuntimeError("the cluster does not come together")
             time.sleep(0.05)
+
+    def _complete(self, server: Server) -> bool:
+        """Whether a node knows each of the others, and who has which slots."""
+        told = server.ask(b"CLUSTER", b"NODES")
+        lines = [line for line in told.split(b"\n") if line[:40] in self.ids]
+        known = b"handshake" not in told and all(line.rstrip()[-1:].isdigit() for line in lines)
+        return len(lines) == 3 and known and b"cluster_state:ok" in server.ask(b"CLUSTER", b"INFO")
 
     @property
     def url(self) -> str:
@@ -228,26 +235,29 @@ class Cluster:
     def begin_move(self, slot: int, to: int) -> None:
         """Half-way through resharding: keys that are not there any more are asked for at the new node."""
         old, new = self.owner[slot], to
-        self.servers[new].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"IMPORTING", self.ids[old])
-        self.servers[old].ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"MIGRATING", self.ids[new])
+        self._set(self.servers[new], slot, b"IMPORTING", self.ids[old])
+        self._set(self.servers[old], slot, b"MIGRATING", self.ids[new])
 
     def move_keys(self, slot: int, to: int, *, at_most: int = 100) -> int:
         """Move the slot's keys, one by one; how many there were."""
-        old = self.servers[self.owner[slot]]
-        moved = 0
-        keys = [
-            line for line in old.ask(b"CLUSTER", b"GETKEYSINSLOT", b"%d" % slot, b"100").split(b"\r\n") if b"{" in line
-        ][:at_most]
+        old, target = self.servers[self.owner[slot]], b"%d" % self.servers[to].port
+        listed = old.ask(b"CLUSTER", b"GETKEYSINSLOT", b"%d" % slot, b"100", patience=30).split(b"\r\n")
+        keys = [line for line in listed if b"{" in line][:at_most]
         for key in keys:
-            said = old.ask(b"MIGRATE", b"127.0.0.1", b"%d" % self.servers[to].port, key, b"0", b"1000")
-            moved += said == b"+OK\r\n"
-        return moved
+            said = old.ask(b"MIGRATE", b"127.0.0.1", target, key, b"0", b"30000", patience=60)
+            assert said in (b"+OK\r\n", b"+NOKEY\r\n"), said  # anything else may have left the key at both
+        return len(keys)
 
     def end_move(self, slot: int, to: int) -> None:
         """From now on the old node says MOVED."""
         for server in (self.servers[to], *self.servers):
-            server.ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, b"NODE", self.ids[to])
+            self._set(server, slot, b"NODE", self.ids[to])
         self.owner[slot] = to
+
+    @staticmethod
+    def _set(server: Server, slot: int, *how: bytes) -> None:
+        said = server.ask(b"CLUSTER", b"SETSLOT", b"%d" % slot, *how, patience=30)
+        assert said == b"+OK\r\n", said
 
     def flush(self) -> None:
         for server in self.servers:
