@@ -15,6 +15,7 @@ import httpx
 import pytest
 import yaml
 
+from adapters.django_project import configured
 from headway.analysis.lint.answer import Answer, Place
 from headway.analysis.lint.audit import Report, audit
 from headway.analysis.lint.openapi import audit_openapi
@@ -127,11 +128,9 @@ def test_flask_with_all_fixes_scores_full_marks() -> None:
 
 def test_django_with_all_fixes_scores_full_marks() -> None:
     """Django's answer with the fixes is without a fault."""
-    from django.conf import settings
+    configured()
     from django.http import JsonResponse
 
-    if not settings.configured:
-        settings.configure()
     names: dict[str, Any] = {"JsonResponse": JsonResponse, "math": math, "seconds": 11.2, "remaining": 0}
     exec(fix("reason", "django"), names)
     names["response"] = names["refused"]()

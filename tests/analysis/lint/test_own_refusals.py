@@ -12,6 +12,7 @@ import grpc
 import pytest
 from aiohttp import web
 
+from adapters.django_project import configured
 from adapters.sites import PEER, ROUTES, WHOLE
 from adapters.test_aiohttp import Running
 from adapters.test_grpc import IP, KINDS, SERVERS, call, codes, running
@@ -184,6 +185,7 @@ def test_rest_framework_scores_full_marks(clock: ManualClock) -> None:
     from django.test.utils import override_settings
     from django.urls import path
 
+    configured()
     from adapters.test_django import ask, throttle, view_with
 
     view = view_with(throttle(ask("api", "1 per minute", clock)))
