@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -71,3 +73,39 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
     program = f"{sys.executable} -m headway --help | true; {sys.executable} -m headway explain 1/s | true"
     run = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=DEADLINE_S)
     assert run.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        (("explain", "5/s", "--jsn"), "headway explain"),
+        (("compare", "10 per minute"), "headway compare"),
+        (("store", "inspect", "memory://", "--nope"), "headway store inspect"),
+    ],
+)
+def test_an_argument_too_many_is_the_command_s(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], command: str
+) -> None:
+    """What a command does not know is answered with that command's usage and name."""
+    with pytest.raises(SystemExit):
+        main(words)
+    err = capsys.readouterr().err
+    assert err.startswith(f"usage: {command} ")
+    assert f"{command}: unrecognized arguments: {words[-1]}" in err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, Linux's device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [("explain", "1/s"), ("compare",), ("convert", "10/minute")])
+def test_a_full_disk_is_one_line(words: tuple[str, ...], unbuffered: str) -> None:
+    """Output that cannot be written is said in one line, with EX_IOERR."""
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "headway", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=DEADLINE_S,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert (run.returncode, run.stderr) == (74, "headway: the output cannot be written: No space left on device\n")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from headway.cli import exit_codes
+from headway.cli.safe import safe
 from headway.errors import ConfigError, HeadwayError, StoreError
 
 __all__ = ["COMMANDS", "main", "make_parser"]
@@ -30,6 +32,9 @@ COMMANDS: Final = (
 )
 """In the order of the help. ``check-policy`` lives in ``check_policy.py``."""
 
+_NOT_WRITTEN: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""What the system says of an output that takes no more, without a file's name."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
@@ -47,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     takes_rest: str | None = getattr(parsed, "takes_rest", None)
     if rest:  # argparse takes positional arguments only in one go; options may stand between ours
         if takes_rest is None or any(argument.startswith("-") for argument in rest):
-            parser.error(f"unrecognized arguments: {' '.join(rest)}")
+            parsed.parser.error(f"unrecognized arguments: {' '.join(rest)}")
         getattr(parsed, takes_rest).extend(rest)
     if not hasattr(parsed, "run"):
         parser.print_help(sys.stderr)
@@ -56,11 +61,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = parsed.run(parsed)
         sys.stdout.flush()
     except HeadwayError as error:
-        print(f"headway: {error}", file=sys.stderr)
+        print(f"headway: {safe(str(error))}", file=sys.stderr)
         return _code_of(error)
     except BrokenPipeError:  # whoever read our output has enough; nothing more can be said to them
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return exit_codes.OK
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NOT_WRITTEN:
+            raise
+        _give_up_output()
+        print(f"headway: the output cannot be written: {error.strerror or error}", file=sys.stderr)
+        return exit_codes.IO_ERROR
     except KeyboardInterrupt:
         return exit_codes.INTERRUPTED
     return code
@@ -81,7 +92,11 @@ def make_parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Wrong usage exits with 64 (sysexits' EX_USAGE), not argparse's 2."""
+    """Wrong usage exits with 64 (sysexits' EX_USAGE), not argparse's 2; ``parser`` is the one of the command that was named."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.set_defaults(parser=self)
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
@@ -94,6 +109,11 @@ class _Version(argparse.Action):
 
         print(f"headway {version('headway')}")
         parser.exit()
+
+
+def _give_up_output() -> None:
+    """Let what is still in the buffer go nowhere, so that the end of the process does not fail on it again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _code_of(error: HeadwayError) -> int:

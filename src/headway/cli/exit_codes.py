@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BLOCKED", "CONFIGURATION", "FOUND", "INTERRUPTED", "NEVER", "OK", "REFUSED", "STORE", "UNAVAILABLE", "USAGE"]
+__all__ = [
+    "BLOCKED",
+    "CONFIGURATION",
+    "FOUND",
+    "INTERRUPTED",
+    "IO_ERROR",
+    "NEVER",
+    "OK",
+    "REFUSED",
+    "STORE",
+    "UNAVAILABLE",
+    "USAGE",
+]
 
 OK: Final = 0
 """Done; allowed."""
@@ -18,6 +30,8 @@ STORE: Final = 69
 """The store could not decide."""
 UNAVAILABLE: Final = 69
 """Something else that is needed is not there: a free port, an extra."""
+IO_ERROR: Final = 74
+"""The output cannot be written, such as to a full disk."""
 REFUSED: Final = 75
 """Refused for now: try again later."""
 BLOCKED: Final = 77
