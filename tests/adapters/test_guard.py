@@ -174,6 +174,14 @@ def test_what_is_awaited_raises_into_the_flow() -> None:
         ("headway.adapters.flask", "flask", "pip install 'headway[flask]'"),
         ("headway.adapters.django", "django", "pip install 'headway[django]'"),
         ("headway.adapters.rest_framework", "rest_framework", "pip install djangorestframework 'headway[django]'"),
+        ("headway.adapters.grpc_server", "grpc", "pip install 'headway[grpc]'"),
+        ("headway.adapters.aiohttp_server", "aiohttp", "pip install 'headway[aiohttp]'"),
+        ("headway.adapters.celery_tasks", "celery", "pip install 'headway[celery]'"),
+        ("headway.client.transport_aiohttp", "aiohttp", "pip install 'headway[aiohttp]'"),
+        ("headway.client.transport_httpx", "httpx", "pip install 'headway[httpx]'"),
+        ("headway.client.transport_httpx2", "httpx2", "pip install httpx2"),
+        ("headway.client.transport_requests", "requests", "pip install 'headway[requests]'"),
+        ("headway.client.transport_urllib3", "urllib3", "pip install urllib3"),
     ],
 )
 def test_a_missing_framework_names_its_extra(module: str, package: str, advice: str) -> None:

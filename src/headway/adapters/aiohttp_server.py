@@ -11,7 +11,12 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar, Unpack
 
-from aiohttp import web
+try:
+    from aiohttp import web
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.adapters.aiohttp_server needs aiohttp: pip install 'headway[aiohttp]'", name=error.name
+    ) from error
 
 from headway.adapters.asgi import POLICY_VIOLATION, TRY_AGAIN_LATER
 from headway.adapters.asked import FORWARDED, Asked

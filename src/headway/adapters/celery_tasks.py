@@ -10,8 +10,13 @@ import random
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
-from celery import current_task  # type: ignore[import-untyped]  # celery ships no types
-from celery.exceptions import Retry  # type: ignore[import-untyped]  # the same
+try:
+    from celery import current_task  # type: ignore[import-untyped]  # celery ships no types
+    from celery.exceptions import Retry  # type: ignore[import-untyped]  # the same
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.adapters.celery_tasks needs Celery: pip install 'headway[celery]'", name=error.name
+    ) from error
 
 from headway.errors import ConfigError, RateLimited
 from headway.limiter.decision import Decision

@@ -11,7 +11,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar, Unpack
 
-import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+try:
+    import grpc  # type: ignore[import-untyped]  # grpcio ships no types
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.adapters.grpc_server needs grpcio: pip install 'headway[grpc]'", name=error.name
+    ) from error
 
 from headway.adapters.drive import Asking, drive, drive_async
 from headway.adapters.grpc_calls import CallGuard, CallOptions, GrpcCall, Running

@@ -52,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     takes_rest: str | None = getattr(parsed, "takes_rest", None)
     if rest:  # argparse takes positional arguments only in one go; options may stand between ours
         if takes_rest is None or any(argument.startswith("-") for argument in rest):
-            parsed.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+            command: _Parser = parsed.parser
+            command.error(f"unrecognized arguments: {' '.join(rest)}")
         getattr(parsed, takes_rest).extend(rest)
     if not hasattr(parsed, "run"):
         parser.print_help(sys.stderr)

@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import aiohttp
+try:
+    import aiohttp
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.client.transport_aiohttp needs aiohttp: pip install 'headway[aiohttp]'", name=error.name
+    ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
 from headway.client.body import looks_into

@@ -10,7 +10,12 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import httpx
+try:
+    import httpx
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.client.transport_httpx needs httpx: pip install 'headway[httpx]'", name=error.name
+    ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
 from headway.client.body import looks_into, rewinder

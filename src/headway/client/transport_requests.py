@@ -9,8 +9,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import requests
-from requests.adapters import HTTPAdapter
+try:
+    import requests
+    from requests.adapters import HTTPAdapter
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.client.transport_requests needs requests: pip install 'headway[requests]'", name=error.name
+    ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
 from headway.client.body import looks_into, rewinder

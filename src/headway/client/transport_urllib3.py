@@ -11,7 +11,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import urllib3
+try:
+    import urllib3
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "headway.client.transport_urllib3 needs urllib3: pip install urllib3", name=error.name
+    ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
 from headway.client.body import looks_into, rewinder
