@@ -19,6 +19,8 @@ __all__ = ["Located", "read_yaml"]
 
 _MOST: Final = 500_000
 _DEEPEST: Final = 200
+_MOST_BITS: Final = 10_000
+"""Of a whole number: Python prints about so many, and 0xff… and 1:59:59… hold more without being longer than allowed."""
 _MERGE: Final = "tag:yaml.org,2002:merge"
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -128,7 +130,15 @@ class _Reader:
 
     def _scalar(self, node: Any) -> Any:
         try:
-            return self._loader.construct_object(node, deep=True)
-        except ValueError as error:  # a date such as 2024-02-30
-            line = node.start_mark.line + 1
-            raise ConfigError(f"holds a value that cannot be read: {error}", file=self._file, line=line) from error
+            value = self._loader.construct_object(node, deep=True)
+        except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
+            # a ValueError for a date such as 2024-02-30; the others are how PyYAML fails at !!bool x and !!timestamp x
+            said = str(error) if isinstance(error, ValueError) else f"{node.value[:60]!r} is no {node.tag[-40:]}"
+            raise self._unreadable(node, said) from error
+        if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            raise self._unreadable(node, f"a whole number of {value.bit_length()} bits")
+        return value
+
+    def _unreadable(self, node: Any, problem: str) -> ConfigError:
+        line = node.start_mark.line + 1
+        return ConfigError(f"holds a value that cannot be read: {problem}", file=self._file, line=line)

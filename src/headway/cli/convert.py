@@ -10,6 +10,7 @@ from typing import Final
 from headway.analysis.convert.convert import SOURCES, Converted, convert
 from headway.analysis.convert.flask_limiter import looks_like_limits
 from headway.cli import exit_codes
+from headway.cli.safe import safe
 from headway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
@@ -102,5 +103,5 @@ def _say(found: Converted, file: str) -> None:
 
 
 def _fail(problem: str, status: int) -> int:
-    print(f"headway convert: {problem}", file=sys.stderr)
+    print(f"headway convert: {safe(problem)}", file=sys.stderr)
     return status

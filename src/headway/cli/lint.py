@@ -18,6 +18,7 @@ from headway.cli import exit_codes
 from headway.cli.lint_target import KINDS, read_target
 from headway.cli.lint_url import MOST, ask, check_url
 from headway.cli.progress import Progress
+from headway.cli.safe import safe
 from headway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
@@ -135,7 +136,7 @@ def _asked(args: argparse.Namespace, probes: int, headers: Sequence[tuple[str, s
     count = f"up to {probes} requests, one after another, until the first refusal" if probes > 1 else "1 request"
     method = "GET" if args.data is None else "POST"
     print(f"headway lint: sends {count}: {method} {args.target}", file=sys.stderr)
-    answers = ask(args.target, probes, headers, args.timeout, data=args.data, assume_limit=args.assume_limit)
+    answers = ask(args.target, probes, headers, args.timeout, text=args.data, assume_limit=args.assume_limit)
     return audit(args.target, answers)
 
 
@@ -218,5 +219,5 @@ def _header(line: str) -> tuple[str, str]:
 
 
 def _fail(problem: str, status: int) -> int:
-    print(f"headway lint: {problem}", file=sys.stderr)
+    print(f"headway lint: {safe(problem)}", file=sys.stderr)
     return status

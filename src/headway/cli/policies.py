@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from headway.cli.safe import safe
+
 if TYPE_CHECKING:
     from headway.policy.policy import PolicyFile
     from headway.policy.toml import Reading
@@ -20,7 +22,7 @@ def report(reading: Reading, command: str | None = None) -> PolicyFile | None:
         command: the command's name, said before warnings; None leaves them out.
     """
     for warning in reading.warnings if command else ():
-        print(f"headway {command}: warning: {warning}", file=sys.stderr)
+        print(f"headway {command}: warning: {safe(str(warning))}", file=sys.stderr)
     for problem in reading.problems:
-        print(problem, file=sys.stderr)
+        print(safe(str(problem)), file=sys.stderr)
     return reading.file

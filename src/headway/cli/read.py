@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from headway.cli.safe import safe
 from headway.client.captures import Capture, from_json_lines, from_text
 from headway.client.reading import read
 from headway.client.rejection import Rejection
@@ -55,9 +56,7 @@ def run(args: argparse.Namespace) -> int:
         for capture in from_json_lines(text) if args.jsonl else from_text(text):
             arrived = received_at or capture.received_at
             rejection = read(capture.status, capture.headers, capture.body, received_at=arrived, zone=zone)
-            print(
-                json.dumps(_as_json(capture, rejection), ensure_ascii=False) if args.json else _say(capture, rejection)
-            )
+            print(json.dumps(_as_json(capture, rejection)) if args.json else safe(_say(capture, rejection)))
     except ValueError as error:
         return _complain(f"{'standard input' if args.file == '-' else args.file}: {error}", _UNREADABLE)
     return 0
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _complain(message: str, code: int) -> int:
     """Say one line on standard error and return the exit code."""
-    print(f"headway read: {message}", file=sys.stderr)
+    print(f"headway read: {safe(message)}", file=sys.stderr)
     return code
 
 

@@ -133,7 +133,7 @@ def _inspect(args: argparse.Namespace) -> int:
         for name, limiter in limiters.items():
             found[name] = limiter.explain(attributes, cost=args.cost)
     if args.json:
-        print(json.dumps({name: _document(explanation) for name, explanation in found.items()}, ensure_ascii=False))
+        print(json.dumps({name: _document(explanation) for name, explanation in found.items()}))
     else:
         print("\n".join(f"{name}: {explanation}" for name, explanation in found.items()))
     unknown = [one.decision.degraded for one in found.values() if one.decision.degraded]

@@ -45,7 +45,7 @@ def from_text(text: str) -> Iterator[Capture]:
     if start.startswith("{"):
         try:
             whole = json.loads(start)
-        except ValueError:
+        except (ValueError, RecursionError):
             return from_json_lines(text)
         return from_har(whole) if isinstance(whole, dict) and "log" in whole else from_json_lines(json.dumps(whole))
     return from_curl(text)
@@ -63,7 +63,7 @@ def from_json_lines(text: str) -> Iterator[Capture]:
         try:
             one = json.loads(line)
             yield _from_object(one)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"line {place} is no response: expected a JSON object with status, headers and body ({error})"
             ) from error
@@ -82,7 +82,7 @@ def from_har(har: dict[str, Any]) -> Iterator[Capture]:
     for place, entry in enumerate(entries):
         try:
             yield _from_entry(entry)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (ArithmeticError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"entry {place} of the HAR file has no readable response ({error})") from error
 
 

@@ -6,15 +6,22 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Final
 
 __all__ = ["described", "header_name", "identifier", "nearest"]
+
+_LONGEST: Final = 200
+"""Characters; names have at most 64."""
 
 
 def nearest(written: str, accepted: Iterable[str]) -> str | None:
     """The accepted spelling that ``written`` was probably meant to be, or None.
 
-    Case and separators do not count (``onStoreFailure``, ``on-store-failure``), then small slips are forgiven.
+    Case and separators do not count (``onStoreFailure``, ``on-store-failure``), then small slips are forgiven. A text
+    that is longer than anything accepted is no slip, and is not compared: strangers may have sent it.
     """
+    if len(written) > _LONGEST:
+        return None
     spellings = {_bare(spelling): spelling for spelling in accepted}
     wanted = _bare(written)
     if wanted in spellings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,12 +13,11 @@ __all__ = ["policy_file"]
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH: Final = 100
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def policy_file(draft: Draft) -> str:
     """The policy file: every note is a comment that begins with ``NOT EXACT``."""
-    name = _CONTROL.sub(" ", draft.file)
+    name = _printable(draft.file)
     lines = [f"# Converted from {draft.origin}{'' if name == '-' else f' ({name})'} by headway convert."]
     for comment in draft.comments:
         lines += _comment(comment)
@@ -70,7 +68,7 @@ def _noted(note: Note) -> list[str]:
 
 def _comment(text: str) -> list[str]:
     """A comment, wrapped; nothing in it ends the line it stands on."""
-    return textwrap.wrap(_CONTROL.sub(" ", text), _WIDTH, initial_indent="# ", subsequent_indent="# ") or ["#"]
+    return textwrap.wrap(_printable(text), _WIDTH, initial_indent="# ", subsequent_indent="# ") or ["#"]
 
 
 def _key(name: str) -> str:
@@ -84,10 +82,27 @@ def _value(value: Any) -> str:
         case int():
             return str(value)
         case str():
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+            return f'"{"".join(map(_in_quotes, value))}"'
         case list() | tuple():
             return f"[{', '.join(map(_value, value))}]"
         case Mapping():
             return f"{{ {', '.join(f'{_key(str(key))} = {_value(inner)}' for key, inner in value.items())} }}"
         case _:
             raise TypeError(f"{value!r} has no place in a policy file")
+
+
+def _printable(text: str) -> str:
+    """A space for whatever ends a line, steers a terminal, turns the direction of writing or has no encoding."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _in_quotes(char: str) -> str:
+    """A character of a basic string; what is not printable is written as an escape, half a surrogate pair as U+FFFD."""
+    if char in '"\\':
+        return f"\\{char}"
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

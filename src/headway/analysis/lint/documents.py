@@ -1,4 +1,8 @@
-"""A report as documents for programs: JSON of our own, SARIF 2.1.0 for code scanning, and JUnit's XML for CI."""
+"""A report as documents for programs: JSON of our own, SARIF 2.1.0 for code scanning, and JUnit's XML for CI.
+
+An audited answer's words are in all of them, whatever they hold: JSON is written in ASCII, and XML without what is not
+printable, so neither a terminal nor an encoding can be led astray by them.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,6 @@ def as_json(report: Report) -> str:
             "refusals": [_graded(one) for one in report.graded],
             "findings": [_finding(one) for one in report.findings],
         },
-        ensure_ascii=False,
         indent=2,
     )
 
@@ -98,7 +101,7 @@ def as_sarif(report: Report, version: str) -> str:
         ],
         "properties": {"score": report.score, "target": report.target},
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2)
 
 
 def _sarif_rule(rule: Rule) -> dict[str, object]:
@@ -183,8 +186,5 @@ def _cases(report: Report, fail_on: str) -> Iterator[tuple[ET.Element, bool]]:
 
 
 def _xml(text: str) -> str:
-    """Text without what XML 1.0 cannot hold."""
-    return "".join(
-        char if char in "\t\n" or " " <= char <= "\ud7ff" or "\ue000" <= char <= "\ufffd" or char > "\uffff" else "·"
-        for char in text
-    )
+    """Text without what XML 1.0 cannot hold and what would steer a terminal: none of it is printable."""
+    return "".join(char if char in "\t\n" or char.isprintable() else "·" for char in text)
