@@ -176,3 +176,12 @@ def test_waits_that_cannot_be_right_are_refused_when_made(options: dict[str, obj
     """The message names the limit, the value and what is accepted."""
     with pytest.raises(LimitError, match=problem):
         Limit("login", "1 per 30 s", algorithm="growing-wait", **options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_single_attempt_may_be_taken_back_and_a_line_begins_where_the_key_stands() -> None:
+    """Then the key is as if unused; a used one makes a line wait for what is left of its wait."""
+    state, outcome = RULE.decide(None, 0, 1)
+    assert isinstance(outcome, Admitted)
+    assert RULE.give_back(state, 1, 1, Receipt(0, 1, 0, outcome)) is None
+    spent = RULE.take(None, 0, RULE.burst)
+    assert RULE.clears_after(spent, 1, 1) == RULE.wait_after(RULE.burst) - 1 > 0
