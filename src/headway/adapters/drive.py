@@ -31,8 +31,8 @@ def drive(flow: Asking[T]) -> T:
                 continue
             answer = flow.send(answer)
     except StopIteration as stop:
-        result: T = stop.value
-        return result
+        value: T = stop.value
+        return value
 
 
 async def drive_async(flow: Asking[T]) -> T:
@@ -48,5 +48,5 @@ async def drive_async(flow: Asking[T]) -> T:
                     continue
             answer = flow.send(answer)
     except StopIteration as stop:
-        result: T = stop.value
-        return result
+        value: T = stop.value
+        return value

@@ -90,7 +90,7 @@ def replay_policy(
         blocks: what ``read_logs`` reads, with ``fields_of(asked)``.
         asked: what to find out.
         progress: called with the number of lines so far, after each block.
-        stopped: asked before each block; True ends the replay, whose result is then partial.
+        stopped: asked before each block; True ends the replay, and what it says is then partial.
 
     Raises:
         ValueError: ``asked.match`` cannot be; and what ``blocks`` raises.
@@ -104,7 +104,7 @@ def replay_policy(
         run.take(block)
         if progress is not None:
             progress(run.lines)
-    return run.result(partial=partial or bool(stopped and stopped()))
+    return run.replayed(partial=partial or bool(stopped and stopped()))
 
 
 @dataclass(slots=True)
@@ -198,7 +198,7 @@ class _Run:
                 obedient.arrive(caller, attributes, latest)
         self.latest = latest
 
-    def result(self, *, partial: bool) -> PolicyReplay:
+    def replayed(self, *, partial: bool) -> PolicyReplay:
         """Everything so far."""
         asked, behind, secrets = self.asked, self.asked.behind is not None, self.asked.mapped.secrets
         if self.obedient is not None and not partial:

@@ -98,7 +98,9 @@ def run(args: argparse.Namespace) -> int:
         arrivals = arrivals_of(pattern, quota, periods, args.seed or 0)
         comparing = Comparing(quota, contenders, max(1, quota.period_ns // _SPANS_A_PERIOD))
         partial = _feed(comparing, arrivals, by)
-        return _tell(args, comparing.result(partial), f"Pattern {pattern}: {explain_pattern(pattern)}", by, dated=False)
+        return _tell(
+            args, comparing.comparison(partial), f"Pattern {pattern}: {explain_pattern(pattern)}", by, dated=False
+        )
     except ValueError as error:
         return _fail(str(error), exit_codes.USAGE)
 
@@ -153,7 +155,7 @@ def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, 
         return _fail(f"{', '.join(args.log)}: none of {lines} lines could be read", exit_codes.NEVER)
     if unread:
         print(f"headway compare: {unread:,} of {lines:,} lines could not be read", file=sys.stderr)
-    return _tell(args, comparing.result(partial), f"Access log: {', '.join(args.log)}.", by, dated=True)
+    return _tell(args, comparing.comparison(partial), f"Access log: {', '.join(args.log)}.", by, dated=True)
 
 
 def _arrivals(block: Block, by: str) -> Iterator[Arrival]:

@@ -74,9 +74,9 @@ class _Bytes(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        data = self._read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
+        piece = self._read(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
 
 
 def _kind(head: bytes) -> str:

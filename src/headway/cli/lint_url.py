@@ -51,17 +51,17 @@ def ask(
     headers: Sequence[tuple[str, str]],
     timeout: float,
     *,
-    data: str | None = None,
+    text: str | None = None,
     assume_limit: bool = False,
 ) -> Iterator[Answer]:
-    """Send GET, or POST with ``data``, up to ``count`` times, one after another; a refusal is the last answer, so its wait is kept by not going on.
+    """Send GET, or POST with ``text``, up to ``count`` times, one after another; a refusal is the last answer, so its wait is kept by not going on.
 
     Args:
         url: what ``check_url`` accepts.
         count: from 1 to ``MOST``.
         headers: fields to send besides.
         timeout: seconds for each answer.
-        data: a body; ``application/json`` where it is JSON, unless ``headers`` say otherwise.
+        text: a body; ``application/json`` where it is JSON, unless ``headers`` say otherwise.
         assume_limit: see ``Answer``.
 
     Raises:
@@ -70,9 +70,9 @@ def ask(
     opener = urllib.request.build_opener(_StayHere)
     html = any(name.lower() == "accept" and "text/html" in value.lower() for name, value in headers)
     own = {"User-Agent": f"headway-lint/{version('headway')}"}
-    if data is not None:
-        own["Content-Type"] = _media_type(data)
-    body_sent = None if data is None else data.encode()
+    if text is not None:
+        own["Content-Type"] = _media_type(text)
+    body_sent = None if text is None else text.encode()
     for number in range(1, count + 1):
         request = urllib.request.Request(url, body_sent, own)  # noqa: S310  # check_url
         for name, value in headers:
@@ -86,9 +86,9 @@ def ask(
             return
 
 
-def _media_type(data: str) -> str:
+def _media_type(text: str) -> str:
     try:
-        json.loads(data)
+        json.loads(text)
     except (ValueError, RecursionError):
         return "application/x-www-form-urlencoded"
     return "application/json"

@@ -37,15 +37,15 @@ def reply_in(error: BaseException) -> Reply[Any] | None:
     return None
 
 
-def reply_of(result: Any) -> Reply[Any] | None:
+def reply_of(answered: Any) -> Reply[Any] | None:
     """A returned value as an answer, where it has the shape of a response (``status_code`` and ``headers``)."""
-    if isinstance(result, Mapping | type):
+    if isinstance(answered, Mapping | type):
         return None
-    status = _status(result)
-    headers = _headers(result)
+    status = _status(answered)
+    headers = _headers(answered)
     if status is None or headers is None:
         return None
-    return Reply(status, headers, _body(result) if status >= 400 else None, result)
+    return Reply(status, headers, _body(answered) if status >= 400 else None, answered)
 
 
 def _of_error(error: BaseException) -> Reply[Any] | None:

@@ -170,8 +170,8 @@ class Pace(BasePace):
                 else:
                     call = flow.send(answer)
         except StopIteration as stop:
-            result: R = stop.value
-            return result
+            value: R = stop.value
+            return value
 
     def _perform(self, call: Call | Nap) -> Any:
         return self.timer.pause(threading.Event(), call.ns) if isinstance(call, Nap) else call()
@@ -286,8 +286,8 @@ class AsyncPace(BasePace):
                 else:
                     call = flow.send(answer)
         except StopIteration as stop:
-            result: R = stop.value
-            return result
+            value: R = stop.value
+            return value
 
     async def _perform(self, call: Call | Nap) -> Any:
         import asyncio  # whoever awaits has imported it

@@ -269,9 +269,9 @@ def _never() -> Any:
     raise AssertionError("the loop makes the attempts itself")
 
 
-def _answer(result: Any) -> Reply[Any]:
-    found = reply_of(result)
-    return Reply(200, {}, None, result) if found is None else found
+def _answer(answered: Any) -> Reply[Any]:
+    found = reply_of(answered)
+    return Reply(200, {}, None, answered) if found is None else found
 
 
 def _raised(error: Exception, connection_errors: tuple[type[Exception], ...]) -> Reply[Any] | Failure:

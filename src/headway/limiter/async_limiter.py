@@ -271,8 +271,8 @@ class AsyncLimiter(BaseLimiter):
                 else:
                     effect = flow.send(answer)
         except StopIteration as stop:
-            result: T = stop.value
-            return result
+            value: T = stop.value
+            return value
 
     async def _perform(self, effect: Effect) -> Any:
         match effect:

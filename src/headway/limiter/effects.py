@@ -66,5 +66,5 @@ class Call(NamedTuple):
 
 Effect = Advance | Apply | Clears | Turn | Pause | Call
 
-_Result = TypeVar("_Result")
-Flow = Generator[Effect, Any, _Result]
+_Value = TypeVar("_Value")
+Flow = Generator[Effect, Any, _Value]

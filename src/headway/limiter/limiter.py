@@ -371,8 +371,8 @@ class Limiter(BaseLimiter):
                 else:
                     effect = flow.send(answer)
         except StopIteration as stop:
-            result: T = stop.value
-            return result
+            value: T = stop.value
+            return value
 
     def _perform(self, effect: Effect) -> Any:
         match effect:

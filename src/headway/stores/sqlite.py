@@ -53,7 +53,7 @@ _DELETE_LIMIT: Final = "DELETE FROM headway_state WHERE key > ? AND key < ?"
 _DELETE: Final = "DELETE FROM headway_state WHERE key = ?"
 _PASSED: Final = "SELECT key, expires FROM headway_state WHERE key > ? ORDER BY key LIMIT ?"
 
-_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 
 
 class SqliteStore:
@@ -189,7 +189,7 @@ class SqliteStore:
         with self._lock:
             self._disconnect()
 
-    def _transact(self, work: Callable[[sqlite3.Cursor], _Result], begin: str) -> _Result:
+    def _transact(self, work: Callable[[sqlite3.Cursor], _Value], begin: str) -> _Value:
         """Run ``work`` in one transaction; wait for other writers, open again after a fork or a file that was replaced."""
         give_up = time.monotonic() + LOCK_WAIT_S
         if not self._lock.acquire(timeout=LOCK_WAIT_S):
@@ -202,12 +202,12 @@ class SqliteStore:
                 try:
                     cursor.execute(begin)
                     try:
-                        result = work(cursor)
+                        value = work(cursor)
                         cursor.execute("COMMIT")
                     except BaseException:
                         roll_back(cursor.connection)
                         raise
-                    return result
+                    return value
                 except sqlite3.OperationalError as error:
                     if not is_busy(error) or time.monotonic() > give_up:
                         self._disconnect()  # a new connection may find the disk or the file mended

@@ -17,7 +17,7 @@ from headway.stores.base import Answer, Store, late, undoing
 
 __all__ = ["ThreadedStore"]
 
-_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 
 
 class ThreadedStore:
@@ -89,10 +89,10 @@ class ThreadedStore:
             with suppress(StoreError):
                 self.store.change(changes)
 
-    async def _run(self, call: Callable[[], _Result]) -> _Result:
+    async def _run(self, call: Callable[[], _Value]) -> _Value:
         return await asyncio.wrap_future(self._submit(call))
 
-    def _submit(self, call: Callable[[], _Result]) -> Future[_Result]:
+    def _submit(self, call: Callable[[], _Value]) -> Future[_Value]:
         if self._worker is None or self._owner != os.getpid():
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="headway-store")
             self._owner = os.getpid()

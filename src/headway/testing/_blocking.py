@@ -14,7 +14,7 @@ from headway.stores.base import Answer, AsyncStore, Store
 
 __all__ = ["blocking"]
 
-_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 
 
 def blocking(store: AsyncStore) -> Store:
@@ -60,5 +60,5 @@ class _Blocking:
         self._thread.join()
         self._loop.close()
 
-    def _run(self, call: Coroutine[Any, Any, _Result]) -> _Result:
+    def _run(self, call: Coroutine[Any, Any, _Value]) -> _Value:
         return asyncio.run_coroutine_threadsafe(call, self._loop).result()

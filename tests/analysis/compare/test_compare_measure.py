@@ -31,7 +31,7 @@ def compared(
     comparing = Comparing(quota, contenders_for(quota, algorithms, pause), span)
     for at, key in arrivals:
         comparing.add(key, at)
-    return comparing.result()
+    return comparing.comparison()
 
 
 @given(

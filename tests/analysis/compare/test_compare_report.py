@@ -22,7 +22,7 @@ def compared(
     comparing = Comparing(quota, contenders_for(quota, tuple(NAMES), pause), SECOND // 5)
     for at, key in arrivals:
         comparing.add(key, at)
-    return comparing.result(partial)
+    return comparing.comparison(partial)
 
 
 def said(report: Report) -> str:

@@ -230,7 +230,7 @@ class _Tally:
 
 
 class Comparing:
-    """A comparison under way: ``add`` the requests in the order of time, then ask for the ``result``.
+    """A comparison under way: ``add`` the requests in the order of time, then ask for the ``comparison``.
 
     Args:
         quota: what the contenders were made for; of a count above 0.
@@ -268,7 +268,7 @@ class Comparing:
         if not self._until_tidy:
             self._tidy(now)
 
-    def result(self, partial: str = "") -> Comparison:
+    def comparison(self, partial: str = "") -> Comparison:
         """What has come of it; ask once, at the end."""
         busiest = self._asked.most_common(1)[0] if self._asked else None
         spans = [spans for tally in self._tallies for spans in (tally.passed, tally.held_back)]

@@ -41,7 +41,7 @@ class Directive:
     """Patterns of ``include`` below it whose files are not at hand."""
 
 
-class _Token(NamedTuple):
+class _Piece(NamedTuple):
     text: str
     line: int
     quoted: bool
@@ -85,35 +85,35 @@ class _Parser:
 
     def parse(self, file: str, depth: int) -> list[Directive]:
         before, text = self._parts[file]
-        tokens = _tokens(text, before, file)
-        return self._block(tokens, file, depth, None)
+        pieces = _pieces(text, before, file)
+        return self._block(pieces, file, depth, None)
 
-    def _block(self, tokens: Iterator[_Token], file: str, depth: int, opened: int | None) -> list[Directive]:
+    def _block(self, pieces: Iterator[_Piece], file: str, depth: int, opened: int | None) -> list[Directive]:
         if depth > _DEEPEST:
             raise ConfigError(f"is nested more than {_DEEPEST} deep", file=file, line=opened)
         found: list[Directive] = []
-        words: list[_Token] = []
-        for token in tokens:
+        words: list[_Piece] = []
+        for piece in pieces:
             self._count += 1
             if self._count > _MOST:
-                raise ConfigError(f"has more than {_MOST} words", file=file, line=token.line)
-            if token.quoted or token.text not in (";", "{", "}"):
-                words.append(token)
+                raise ConfigError(f"has more than {_MOST} words", file=file, line=piece.line)
+            if piece.quoted or piece.text not in (";", "{", "}"):
+                words.append(piece)
                 continue
-            if token.text == "}":
+            if piece.text == "}":
                 if words:
                     raise ConfigError(
                         f"'{words[0].text[:40]}' does not end with a semicolon", file=file, line=words[0].line
                     )
                 if opened is None:
-                    raise ConfigError("a brace '}' closes nothing", file=file, line=token.line)
+                    raise ConfigError("a brace '}' closes nothing", file=file, line=piece.line)
                 return found
             if not words:
-                raise ConfigError(f"'{token.text}' stands where a directive was expected", file=file, line=token.line)
+                raise ConfigError(f"'{piece.text}' stands where a directive was expected", file=file, line=piece.line)
             directive = _directive(words, file)
             words = []
-            if token.text == "{":
-                directive.block = self._block(tokens, file, depth + 1, token.line)
+            if piece.text == "{":
+                directive.block = self._block(pieces, file, depth + 1, piece.line)
             if directive.name == "include" and directive.block is None and directive.words:
                 found += self._included(directive, depth)
             else:
@@ -136,16 +136,16 @@ class _Parser:
         return [one for name in names for one in self.parse(name, depth + 1)]
 
 
-def _directive(words: list[_Token], file: str) -> Directive:
+def _directive(words: list[_Piece], file: str) -> Directive:
     rest = []
-    for token in words[1:]:
-        word = Word(token.text)
-        word.quoted = token.quoted
+    for piece in words[1:]:
+        word = Word(piece.text)
+        word.quoted = piece.quoted
         rest.append(word)
     return Directive(words[0].text, rest, words[0].line, file)
 
 
-def _tokens(text: str, before: int, file: str) -> Iterator[_Token]:
+def _pieces(text: str, before: int, file: str) -> Iterator[_Piece]:
     at = 0
     line = before + 1
     while at < len(text):
@@ -159,16 +159,16 @@ def _tokens(text: str, before: int, file: str) -> Iterator[_Token]:
             end = text.find("\n", at)
             at = len(text) if end < 0 else end
         elif char in ";{}":
-            yield _Token(char, line, False)
+            yield _Piece(char, line, False)
             at += 1
         elif char in "\"'":
             inner, end = _quoted(text, at, file, line)
-            yield _Token(inner, line, True)
+            yield _Piece(inner, line, True)
             line += text.count("\n", at, end)
             at = end
         else:
             end = _word_end(text, at)
-            yield _Token(re.sub(r"\\(.)", r"\1", text[at:end]) if '\\"' in text[at:end] else text[at:end], line, False)
+            yield _Piece(re.sub(r"\\(.)", r"\1", text[at:end]) if '\\"' in text[at:end] else text[at:end], line, False)
             line += text.count("\n", at, end)
             at = end
 

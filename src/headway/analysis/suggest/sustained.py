@@ -39,14 +39,14 @@ def sustained_between(low: Fraction, high: Fraction, most: int = 12) -> list[Sus
     ratio = float(high / low) ** (1 / (most - 1))
     found: dict[Fraction, Sustained] = {}
     for step in range(most):
-        rate = low * Fraction(ratio**step) if step else low
-        count, period = _written(rate)
+        per_ns = low * Fraction(ratio**step) if step else low
+        count, period = _written(per_ns)
         found.setdefault(Fraction(count, period), (count, period))
-    return [found[rate] for rate in sorted(found)]
+    return [found[per_ns] for per_ns in sorted(found)]
 
 
-def _written(rate: Fraction) -> Sustained:
+def _written(per_ns: Fraction) -> Sustained:
     for period, least in ((SECOND, _PER_SECOND_FROM), (MINUTE, 1), (HOUR, 1)):
-        if rate * period >= least:
-            return rounded_up(rate * period), period
-    return rounded_up(rate * DAY), DAY
+        if per_ns * period >= least:
+            return rounded_up(per_ns * period), period
+    return rounded_up(per_ns * DAY), DAY

@@ -171,11 +171,11 @@ class AsyncPostgresStore(BasePostgresStore):
             async with self._connection(self.deadline) as connection:
                 if not self._ready and await self._check(connection, end):
                     end = clock() + self.deadline
-                result = await self._begin(connection, begin, None if patient else end)
+                value = await self._begin(connection, begin, None if patient else end)
         except (psycopg.Error, OSError, StoreError) as error:  # TimeoutError is an OSError
             raise self.failed(error) from error
         breaker.succeeded()
-        return result
+        return value
 
     async def _begin(self, connection: Any, begin: Callable[[], Flow[T]], end: float | None) -> T:
         """Drive the flow, by ``end`` (the loop's time) where the connection is ours; None: each trip has its own time."""
@@ -205,8 +205,8 @@ class AsyncPostgresStore(BasePostgresStore):
                     opened = False
                 trip = flow.send(rows)
         except StopIteration as stop:
-            result: T = stop.value
-            return result
+            value: T = stop.value
+            return value
         except psycopg.Error:
             if opened and not connection.closed:
                 await connection.execute("ROLLBACK")

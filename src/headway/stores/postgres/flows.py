@@ -63,9 +63,9 @@ class Advanced(NamedTuple):
     reached: bytes | None
 
 
-_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 Rows = list[tuple[Any, ...]]
-Flow = Generator[Trip, Rows, _Result]
+Flow = Generator[Trip, Rows, _Value]
 
 
 def hit(schema: str, asked: Hit, at: int | None) -> Flow[tuple[bool, int, str]]:

@@ -183,11 +183,11 @@ class PostgresStore(BasePostgresStore):
             with self._connection(time.monotonic() + self.deadline) as connection:
                 if not self._ready:
                     self._check(connection)
-                result = self._begin(connection, begin, patient)
+                value = self._begin(connection, begin, patient)
         except (psycopg.Error, OSError, StoreError) as error:
             raise self.failed(error) from error
         breaker.succeeded()
-        return result
+        return value
 
     def _begin(self, connection: Any, begin: Callable[[], Flow[T]], patient: bool) -> T:
         for tries_left in range(MOST_TRIES, -1, -1):
@@ -216,8 +216,8 @@ class PostgresStore(BasePostgresStore):
                     opened = False
                 trip = flow.send(rows)
         except StopIteration as stop:
-            result: T = stop.value
-            return result
+            value: T = stop.value
+            return value
         except psycopg.Error:
             if opened and not connection.closed:
                 connection.execute("ROLLBACK")

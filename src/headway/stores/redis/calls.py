@@ -17,7 +17,7 @@ from headway.stores.redis.topology import Flow, Heard, Send, Topology
 
 __all__ = ["answer_of", "ask", "insisting", "run", "run_untimed", "together"]
 
-_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 
 _MOST_HOPS: Final = 5
 _ASKING: Final = command(b"ASKING")
@@ -113,29 +113,29 @@ def _hopping(
     return node, heard
 
 
-def insisting(flow: Flow[_Result]) -> Flow[_Result]:
+def insisting(flow: Flow[_Value]) -> Flow[_Value]:
     """A flow whose commands are sent also where the time of the call is nearly up."""
     try:
         sends = next(flow)
         while True:
             sends = flow.send((yield [send._replace(insists=True) for send in sends]))
     except StopIteration as stop:
-        result: _Result = stop.value
-        return result
+        value: _Value = stop.value
+        return value
 
 
-def together(flows: Sequence[Flow[_Result]]) -> Flow[list[_Result | StoreError]]:
+def together(flows: Sequence[Flow[_Value]]) -> Flow[list[_Value | StoreError]]:
     """Run several flows side by side: what they send at the same time is sent at the same time; their ends, in order."""
-    results: list[_Result | StoreError | None] = [None] * len(flows)
+    ends: list[_Value | StoreError | None] = [None] * len(flows)
     sending: list[tuple[int, list[Send]]] = []
 
     def step(index: int, heard: list[Heard] | None) -> None:
         try:
             sends = next(flows[index]) if heard is None else flows[index].send(heard)
         except StopIteration as stop:
-            results[index] = stop.value
+            ends[index] = stop.value
         except StoreError as error:
-            results[index] = error
+            ends[index] = error
         else:
             sending.append((index, sends))
 
@@ -148,7 +148,7 @@ def together(flows: Sequence[Flow[_Result]]) -> Flow[list[_Result | StoreError]]
         for index, sends in round_:
             step(index, heard[at : at + len(sends)])
             at += len(sends)
-    return results  # type: ignore[return-value]  # every flow has ended, in a value or an error
+    return ends  # type: ignore[return-value]  # every flow has ended, in a value or an error
 
 
 def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Flow[_Hop | None]:

@@ -26,7 +26,7 @@ def change(
         for at in range(len(group)):
             slot = slot_of(keys[index][at]) if topology.clustered else None
             shares.setdefault((index, slot), []).append(at)
-    results: list[list[bool]] = [[False] * len(group) for group in groups]
+    in_time: list[list[bool]] = [[False] * len(group) for group in groups]
     errors: dict[int, StoreError] = {}
     about = now()
     for _ in range(2):
@@ -59,9 +59,9 @@ def change(
                     again[index, slot] = ats
                     continue
                 for at, digit in zip(ats, digits.decode(), strict=True):
-                    results[index][at] = digit == "1"
+                    in_time[index][at] = digit == "1"
         shares = again
         about = stood  # the server's, far from ours
     for index, _ in shares:
         errors.setdefault(index, StoreUnavailable("Redis store: its clock moves by more than a window at a time"))
-    return [errors.get(index) or tuple(result) for index, result in enumerate(results)]
+    return [errors.get(index) or tuple(group) for index, group in enumerate(in_time)]

@@ -59,19 +59,19 @@ def _decide_spread(
         shares.append(_by_slot(fixed[-1]))
     yield from _decide_parts(topology, [part for share in shares for part in share], now, clock)
     back: list[list[Change]] = []
-    results: list[Decided | StoreError] = []
+    answers: list[Decided | StoreError] = []
     for bill, share in zip(fixed, shares, strict=True):
         if len(share) == 1:
-            results.append(decided(share[0]))
+            answers.append(decided(share[0]))
             continue
         error = next((part.error for part in share if part.error is not None), None)
         allowed = error is None and all(part.allowed for part in share)
         if bill.commit and not allowed:
             back.append([undo for part in share for undo in _given_back(part)])
-        results.append(error or _joined(bill, share, now(), allowed=allowed))
+        answers.append(error or _joined(bill, share, now(), allowed=allowed))
     if back:
         yield from insisting(change(topology, back, now, clock))
-    return results
+    return answers
 
 
 def _by_slot(bill: Bill) -> list[Part]:

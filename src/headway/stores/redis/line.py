@@ -76,8 +76,8 @@ class Line:
             while True:
                 sends = flow.send(await self.servers.exchange(sends, until))
         except StopIteration as stop:
-            result: T = stop.value
-            return result
+            value: T = stop.value
+            return value
 
     async def close(self) -> None:
         """Let what is under way end, then close the connections."""
@@ -150,20 +150,20 @@ class Line:
             if self._overdue is not None:
                 self._overdue.cancel()
                 self._overdue = None
-        for sent, results in zip([some for some in (bills, groups) if some], ends, strict=True):
+        for sent, answers in zip([some for some in (bills, groups) if some], ends, strict=True):
             for index, (what, future, _) in enumerate(sent):
-                self._tell(what, future, results if isinstance(results, StoreError) else results[index])
+                self._tell(what, future, answers if isinstance(answers, StoreError) else answers[index])
 
-    def _tell(self, what: Bill | Sequence[Change], future: asyncio.Future[Any], result: Any) -> None:
+    def _tell(self, what: Bill | Sequence[Change], future: asyncio.Future[Any], answer: Any) -> None:
         if future.done():  # its caller was cancelled meanwhile
-            if isinstance(what, Bill) and isinstance(result, Decided) and what.commit and result.allowed:
-                back = _given_back(what, result)
+            if isinstance(what, Bill) and isinstance(answer, Decided) and what.commit and answer.allowed:
+                back = _given_back(what, answer)
                 if back:
                     self._join(back).add_done_callback(_noticed)
-        elif isinstance(result, StoreError):
-            future.set_exception(_copy(result))
+        elif isinstance(answer, StoreError):
+            future.set_exception(_copy(answer))
         else:
-            future.set_result(result)
+            future.set_result(answer)
 
 
 def _given_back(bill: Bill, decided: Decided) -> list[Change]:

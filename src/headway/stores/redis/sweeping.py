@@ -42,9 +42,9 @@ def reset(topology: Topology, keys: Sequence[bytes]) -> Flow[None]:
     slots: dict[int | None, list[bytes]] = {}
     for key in keys:
         slots.setdefault(slot_of(key) if topology.clustered else None, []).append(key)
-    for result in (yield from together([ask(topology, slot, b"DEL", *mine) for slot, mine in slots.items()])):
-        if isinstance(result, StoreError):
-            raise result
+    for reply in (yield from together([ask(topology, slot, b"DEL", *mine) for slot, mine in slots.items()])):
+        if isinstance(reply, StoreError):
+            raise reply
 
 
 def clear(topology: Topology, namespace: str, limit: Limit) -> Flow[int]:
@@ -54,10 +54,10 @@ def clear(topology: Topology, namespace: str, limit: Limit) -> Flow[int]:
         cursor = b"0"
         while True:
             cursor, keys = yield from _scanned(topology, node, cursor, namespace, limit)
-            for result in (yield from together([ask(topology, _slot(topology, key), b"DEL", key) for key in keys])):
-                if isinstance(result, StoreError):
-                    raise result
-                count += int(result) if isinstance(result, int) else 0
+            for reply in (yield from together([ask(topology, _slot(topology, key), b"DEL", key) for key in keys])):
+                if isinstance(reply, StoreError):
+                    raise reply
+                count += int(reply) if isinstance(reply, int) else 0
             if cursor == b"0":
                 break
     return count
@@ -72,9 +72,9 @@ def requota(topology: Topology, namespace: str, old: Limit, new: Limit, now: Now
             cursor, keys = yield from _scanned(topology, node, cursor, namespace, new)
             fresh = [key for key in dict.fromkeys(keys) if key not in seen]
             seen.update(fresh)
-            for result in (yield from together([_requota_one(topology, key, old, new, now, clock) for key in fresh])):
-                if isinstance(result, StoreError):
-                    raise result
+            for reply in (yield from together([_requota_one(topology, key, old, new, now, clock) for key in fresh])):
+                if isinstance(reply, StoreError):
+                    raise reply
             if cursor == b"0":
                 break
     return len(seen)

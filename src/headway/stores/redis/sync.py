@@ -100,10 +100,10 @@ class RedisStore(BaseRedisStore):
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
         self.refusals.forget([stored_key(change.charge) for change in changes])
-        (result,) = self._drive(change(self.topology, [changes], self.now, self._clock is not None))
-        if isinstance(result, StoreError):
-            raise result
-        return result
+        (in_time,) = self._drive(change(self.topology, [changes], self.now, self._clock is not None))
+        if isinstance(in_time, StoreError):
+            raise in_time
+        return in_time
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
@@ -140,8 +140,8 @@ class RedisStore(BaseRedisStore):
             while True:
                 sends = flow.send(exchange(sends, until))
         except StopIteration as stop:
-            result: T = stop.value
-            return result
+            value: T = stop.value
+            return value
 
 
 _lock = threading.Lock()

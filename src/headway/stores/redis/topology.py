@@ -16,7 +16,7 @@ from headway.stores.redis.settings import Node, Settings
 
 __all__ = ["INSISTS_SHARE", "LEAST_SHARE", "Flow", "Heard", "Send", "Topology"]
 
-_Result = TypeVar("_Result")
+_Value = TypeVar("_Value")
 
 SLOTS: Final = 16384
 _ASK_AGAIN_S: Final = 0.25
@@ -56,7 +56,7 @@ class Send(NamedTuple):
 Heard: TypeAlias = "Reply | StoreError"
 """A reply, or why there is none."""
 
-Flow: TypeAlias = "Generator[list[Send], list[Heard], _Result]"
+Flow: TypeAlias = "Generator[list[Send], list[Heard], _Value]"
 
 
 class Topology:
