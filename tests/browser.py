@@ -63,7 +63,10 @@ class Browser:
         port, path = said.read_text().split("\n")[:2]
         self._open = ExitStack()
         address = f"ws://127.0.0.1:{port}{path}"
-        self._socket = self._open.enter_context(connect(address, max_size=None, proxy=None, open_timeout=PATIENCE_S))
+        self._socket = self._open.enter_context(
+            # no pings: they take numbers from ``random``, in a thread, while Hypothesis watches that nobody does
+            connect(address, max_size=None, proxy=None, open_timeout=PATIENCE_S, ping_interval=None)
+        )
         self._count = 0
 
     def __enter__(self) -> Browser:

@@ -35,7 +35,7 @@ def served(app: Any) -> Iterator[str]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    config = uvicorn.Config(app, log_level="critical", ws="websockets-sansio", lifespan="on")
+    config = uvicorn.Config(app, log_level="critical", ws="websockets-sansio", ws_ping_interval=None, lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
@@ -150,20 +150,20 @@ def test_a_refused_handshake_is_a_whole_429(clock: ManualClock, way: str) -> Non
         else Starlette(routes=[WebSocketRoute("/", limit(ask)(_echo))])
     )
     with served(app) as place:
-        with connect(f"ws://{place}/", proxy=None) as socket:
+        with connect(f"ws://{place}/", proxy=None, ping_interval=None) as socket:
             if way == "middleware":
                 assert socket.response is not None
                 assert socket.response.headers["RateLimit"] == '"limit";r=0;t=60'
             socket.send("one")
             assert socket.recv() == "one"
         with pytest.raises(InvalidStatus) as refused:
-            connect(f"ws://{place}/", proxy=None)
+            connect(f"ws://{place}/", proxy=None, ping_interval=None)
         response = refused.value.response
         assert response.status_code == 429
         assert response.headers["Retry-After"] == "60"
         assert b'"quota-exceeded' in (response.body or b"") or b"quota-exceeded" in (response.body or b"")
         clock.advance(60)
-        with connect(f"ws://{place}/", proxy=None) as socket:
+        with connect(f"ws://{place}/", proxy=None, ping_interval=None) as socket:
             socket.send("two")
             assert socket.recv() == "two"
 
@@ -215,7 +215,7 @@ def test_a_refused_message_closes_the_socket_by_choice(clock: ManualClock, code:
 
     with (
         served(Starlette(routes=[WebSocketRoute("/", chat)])) as place,
-        connect(f"ws://{place}/", proxy=None) as socket,
+        connect(f"ws://{place}/", proxy=None, ping_interval=None) as socket,
     ):
         socket.send("one")
         assert socket.recv(PATIENCE_S) == "one"
