@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -370,3 +372,38 @@ def test_a_limit_that_does_not_say_so(write: Write) -> None:
     bare = write("bare.txt", "HTTP/1.1 403 Forbidden\nContent-Type: application/json\nCache-Control: no-store\n\n{}\n")
     assert run(bare, "--fail-on", "error") == 0
     assert run(bare, "--fail-on", "error", "--assume-limit") == 1
+
+
+@pytest.mark.parametrize(
+    ("begins", "status", "says"),
+    [
+        (b"HTTP/1.1 429 Too Many Requests\r\nX-Slow: ", 69, "had not come after 0.5 s"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 429 ", 69, "had not come after 0.5 s"),
+        (b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: soon\r\n\r\n", 1, "1 refusal"),
+    ],
+)
+def test_a_server_that_trickles_is_not_waited_for(
+    begins: bytes, status: int, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--timeout is for the whole answer, not for each byte of it; what was said by then is audited."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def trickle() -> None:
+            connection, _ = listener.accept()
+            with connection, suppress(OSError):
+                connection.recv(65536)
+                connection.sendall(begins)
+                for _ in range(300):
+                    if over.wait(0.1):
+                        return
+                    connection.sendall(b"a")
+
+        thread = threading.Thread(target=trickle, daemon=True)
+        thread.start()
+        began = time.monotonic()
+        assert run(f"http://127.0.0.1:{listener.getsockname()[1]}/", "--timeout", "0.5") == status
+        assert time.monotonic() - began < 20
+        over.set()
+        thread.join(10)
+    assert says in "".join(capsys.readouterr())

@@ -65,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         type=float,
         default=10.0,
         metavar="SECONDS",
-        help="URL only: for each answer (default: %(default)s)",
+        help="URL only: for each answer as a whole (default: %(default)s)",
     )
     parser.add_argument("--as", dest="kind", choices=KINDS, help="what the file is; default: told by its content")
     parser.add_argument(

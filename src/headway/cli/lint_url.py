@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from http.client import HTTPException
 from importlib.metadata import version
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -21,6 +24,8 @@ __all__ = ["MOST", "ask", "check_url"]
 MOST: Final = 20
 """Requests that ``--probe`` sends at most."""
 _LONGEST_BODY: Final = 64 * 1024
+
+_Head = tuple[int, tuple[tuple[str, str], ...]]
 
 
 class _StayHere(urllib.request.HTTPRedirectHandler):
@@ -60,7 +65,7 @@ def ask(
         url: what ``check_url`` accepts.
         count: from 1 to ``MOST``.
         headers: fields to send besides.
-        timeout: seconds for each answer.
+        timeout: seconds for each answer as a whole.
         text: a body; ``application/json`` where it is JSON, unless ``headers`` say otherwise.
         assume_limit: see ``Answer``.
 
@@ -97,18 +102,66 @@ def _media_type(text: str) -> str:
 def _answer(
     opener: urllib.request.OpenerDirector, request: urllib.request.Request, timeout: float
 ) -> tuple[int, tuple[tuple[str, str], ...], bytes]:
+    """The answer: all that came of it within ``timeout``, whatever the server trickles.
+
+    A socket's own timeout begins anew with every byte, so a thread reads, and what it has not heard in time is left.
+    """
+    heard: SimpleQueue[_Head | bytes | OSError | None] = SimpleQueue()
+    enough = Event()
+    ends = time.monotonic() + timeout
+    Thread(target=_fetch, args=(opener, request, timeout, heard, enough), daemon=True).start()
+    try:
+        head = _next(heard, ends)
+        if not isinstance(head, tuple):
+            raise head if isinstance(head, OSError) else OSError(f"the answer had not come after {timeout:g} s")
+        body = bytearray()
+        while isinstance(piece := _next(heard, ends), bytes):
+            body += piece
+    finally:
+        enough.set()
+    return *head, bytes(body[:_LONGEST_BODY])
+
+
+def _next(heard: SimpleQueue[_Head | bytes | OSError | None], ends: float) -> _Head | bytes | OSError | None:
+    """What was heard next; None at the end, or where time has run out."""
+    try:
+        return heard.get(timeout=max(0.0, ends - time.monotonic()))
+    except Empty:
+        return None
+
+
+def _fetch(
+    opener: urllib.request.OpenerDirector,
+    request: urllib.request.Request,
+    timeout: float,
+    heard: SimpleQueue[_Head | bytes | OSError | None],
+    enough: Event,
+) -> None:
+    """Hear the status and fields, pieces of the body until ``enough`` is set, and None; or the error instead."""
     response: Any  # an HTTPResponse, or the HTTPError that urllib makes of one; both have what is asked for here
     try:
         response = opener.open(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         response = error
-    except urllib.error.URLError as error:
-        raise OSError(str(error.reason)) from error
-    except HTTPException as error:
-        raise OSError(f"no HTTP answer: {error!r}") from error
+    except (OSError, HTTPException, ValueError) as error:
+        heard.put(_no_answer(error))
+        return
     with response:
-        body = b""
-        with suppress(HTTPException, OSError):  # cut short; what the fields say is known
-            body = response.read(_LONGEST_BODY)
         fields = tuple((str(name), str(value)) for name, value in response.headers.items())
-        return int(response.status), fields, body
+        heard.put((int(response.status), fields))
+        length = 0
+        with suppress(HTTPException, OSError, ValueError):  # cut short; what the fields say is known
+            while length < _LONGEST_BODY and not enough.is_set() and (piece := response.read1(_LONGEST_BODY)):
+                length += len(piece)
+                heard.put(piece)
+        heard.put(None)
+
+
+def _no_answer(error: Exception) -> OSError:
+    """What urllib says of an answer that did not come, or that is none."""
+    match error:
+        case urllib.error.URLError():
+            return OSError(str(error.reason))
+        case OSError():
+            return error
+    return OSError(f"no HTTP answer: {error!r}")
