@@ -26,6 +26,11 @@ NOW = 1785542400.0
         ("wait 15 minutes and try again in 5 seconds", 900),
         ("Please retry your request in 58.9 s", 58.9),
         ("Quota will be replenished in 15.07:02:29.", 1321349),
+        ("Please wait 2 more minutes.", 120),
+        ("You can make another request in 4m 5s.", 245),
+        ("Next request allowed at 1785542700.", 300),
+        ("Available again in PT30S.", 30),
+        ("[420 FLOOD_WAIT_X] - FLOOD_WAIT_35", 35),
     ],
 )
 def test_an_announced_wait_is_read(text: str, seconds: float) -> None:
@@ -47,6 +52,8 @@ def test_an_announced_wait_is_read(text: str, seconds: float) -> None:
         "Wait a moment",
         "Expected quota reset within 24h.",
         "error 429 at line 30",
+        "There are 3 more requests in this batch",
+        "NOWAIT_35",
     ],
 )
 def test_what_announces_nothing_is_no_wait(text: str) -> None:

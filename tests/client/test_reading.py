@@ -331,6 +331,10 @@ def test_http_dates_do_not_depend_on_the_machine() -> None:
         (403, '{"error":"Developer Over Rate"}', RejectionKind.RATE_LIMITED),
         (200, '{"errcode":40001,"errmsg":"请求过于频繁，请60秒后重试"}', RejectionKind.RATE_LIMITED),
         (400, '{"message":"The name is too long, choose a shorter one and try again"}', None),
+        (200, '{"code":"LIMIT_50","discount":50,"currency":"EUR"}', None),
+        (200, '{"code":"RATE_LIMITED","data":null,"trace":"a","took":1}', RejectionKind.RATE_LIMITED),
+        (200, '{"status_code":1,"status_message":"Success."}', None),
+        (404, '{"message":"NotFound"}', None),
         (503, "Down for maintenance. Please wait a few minutes before you try again.", RejectionKind.TRANSIENT),
     ],
 )

@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl
 from headway.client._body_fields import (
     CODES,
     ERROR_TEXTS,
+    MESSAGES,
     NAMES,
     SENTENCES,
     declares_failure,
@@ -231,6 +232,9 @@ class _Walk:
         elif " " not in value and len(value) <= 96 and value.isascii():
             if raw != "@type" and (key in CODES or key in ERROR_TEXTS) and is_code(key, value):
                 said.codes.append(("sysid" if (parent, key) == ("sys", "id") else key, value.split("#")[-1]))
+            elif key in MESSAGES and is_code(key, value):  # a code where a sentence is expected
+                said.codes.append((key, value))
+                said.texts.append(value)
             said.fields.append((key, value))
         elif key in ERROR_TEXTS and _NAMESPACED.fullmatch(value):
             said.codes.append(("namespaced", value))
@@ -299,7 +303,9 @@ def _markup(text: str, said: Said, now: float) -> None:
         return
     walk = _Walk(said, now)
     shown: dict[str, Any] = {}
-    said.failed = any(mark in head for mark in ("<error", "<fault", "<response", 'stat="fail"', "<exception"))
+    said.failed = any(
+        mark in head for mark in ("<error", "<fault", ":fault>", "<response", 'stat="fail"', "<exception")
+    )
     for tag, value in islice(_leaves(text[: _LARGEST // 2]), _NODES):
         key = plain_key(tag.split(":")[-1])
         value = html.unescape(value).strip()

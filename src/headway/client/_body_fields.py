@@ -8,10 +8,12 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from headway.client._vocabulary import speaks_of_a_limit
+
 _CODES_TEXT = """
     code error type status reason errorcode errortype errorname errno tag id sysid kind state subcode
     statuscode name title exception class category fault faultcode errorreason errorkey messagecode key __type
-    retcode errcode substatus errorclass identifier problem cause slug info
+    retcode errcode substatus statusmessage errorclass identifier problem cause slug info
     """
 CODES = frozenset(_CODES_TEXT.split())
 _SENTENCES_TEXT = """
@@ -56,6 +58,10 @@ _ERROR_KEYS_TEXT = "error errors fault exception errorcode errormessage errorid 
 _ERROR_KEYS = frozenset(_ERROR_KEYS_TEXT.split())
 _ERROR_TEXTS_TEXT = "error errors fault exception"
 ERROR_TEXTS = frozenset(_ERROR_TEXTS_TEXT.split())
+_MESSAGES_TEXT = (
+    "message msg detail description errormessage errormsg errordescription errmsg retmsg faultstring errordetail"
+)
+MESSAGES = frozenset(_MESSAGES_TEXT.split())
 _NOTES_TEXT = "information info note message msg detail details description warning notice"
 _NOTES = frozenset(_NOTES_TEXT.split())
 _FAILED_VALUES = frozenset(["0", "error", "fail", "failed", "failure", "notok", "nok", "ko", "false"])
@@ -65,6 +71,11 @@ _FAILED_VALUES = frozenset(["0", "error", "fail", "failed", "failure", "notok", 
 def plain_key(raw: str) -> str:
     """Return the normal form of a field's name: lower case, letters and digits only, without a namespace."""
     return _PLAIN.sub("", raw[:80].rpartition(":")[2].lower())
+
+
+def _explained(fields: dict[Any, Any]) -> bool:
+    """Whether an object's code comes with a sentence, or instead of data: a coupon's code comes with neither."""
+    return not fields.get("data", True) or any(plain_key(str(raw)) in _NOTES for raw in list(fields)[:64])
 
 
 @lru_cache(maxsize=1024)
@@ -112,6 +123,15 @@ def declares_failure(fields: dict[Any, Any]) -> bool:
         if key in ("code", "statuscode", "errorcode") and str(value) in ("429", "503", "403"):
             return True
         if key in ("cod", "code", "status") and isinstance(value, int) and value >= 400:
+            return True
+        if (
+            key in ("code", "errorcode")
+            and isinstance(value, str)
+            and _explained(fields)
+            and speaks_of_a_limit(value[:96])
+        ):
+            return True
+        if key == "statusmessage" and str(fields.get("status", fields.get("status_code", 0))).lstrip("-0").isdigit():
             return True
         if key == "code" and str(value).lstrip("-").isdigit() and not fields.get("data", True):
             return True

@@ -27,6 +27,7 @@ class Dialect:
     zone: str | None = None
     minutes: frozenset[str] = frozenset()
     remaining: tuple[str, ...] = ()
+    reset_unit: float = 1.0
 
     def applies(self, fields: HeaderFields, said: Said, present: set[tuple[str, str]], codes: set[str]) -> bool:
         """Whether all conditions hold for a response."""
@@ -79,4 +80,5 @@ def _dialect(entry: dict[str, Any]) -> Dialect:
         zone=entry.get("zone"),
         minutes=frozenset(entry.get("minutes", ())),
         remaining=tuple(entry.get("remaining", ())),
+        reset_unit=entry.get("reset_unit_s", 1.0),
     )

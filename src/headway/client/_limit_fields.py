@@ -225,6 +225,10 @@ def _put_together(one: _Gathered) -> Iterator[ShownLimit]:
     window = one.window
     if window is None and one.label:
         window = period_of_name(one.label)
+    if one.amounts.get("limit") and one.remaining is not None:
+        # several limits, one number left: it is left of one of them, which isn't said
+        yield ShownLimit(one.label, None, one.remaining, one.reset, one.wait, None, one.name, one.source)
+        return
     if one.amounts.get("limit"):
         yield from _paired(one, window)
         return

@@ -28,18 +28,23 @@ _ANNOUNCE = (
     r"\b(?:re-?try(?:ing)?(?:[ -]?(?:after|in|at))?|try(?:ing)?|again|wait(?:ing)?|available|resets?|resetting|expires?|expired"
     r"|expected|unblock\w*|unbann?\w*|lift\w*|bann?(?:ed)?|block(?:ed|ing)?|break|cool(?:ing)?[- ]?down|back[- ]?off"
     r"|sleep|back|resumes?|refill\w*|restor\w*|replenish\w*|limited|throttled|suspended|locked|disabled|renews?"
-    r"|delay|pause|paused|ends?|postponed?|hold)\b"
+    r"|delay|pause|paused|ends?|postponed?|hold|(?:another|next) (?:request|call|attempt|message|code|e-?mail|one))\b"
 )
 _FILLER = (
     r"(?:[\s:=,(\[]{1,4}(?:your|the|this|that|it|a|requests?|calls?|operations?|quota|limit|please|again|later|or|and|in|after"
     r"|for|until|till|at|on|by|to|least|about|around|approximately|approx\.?|roughly|another|next|within|back|is|be"
     r"|was|has|will|been|next|time|once|more|than|now|send|sending|making|temporarily|of|a|minimum|before"
-    r"|from|available|up|first|~))"
+    r"|from|available|allowed|permitted|possible|up|first|~))"
 )
-_WHEN = rf"(?P<date>{DATE})|(?P<duration>{DURATION})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
+_ISO = r"PT\d[\dHMS.]{0,15}[HMS](?![\w])"
+_WHEN = rf"(?P<date>{DATE})|(?P<duration>{DURATION}|{_ISO})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
 _WAIT = re.compile(rf"{_ANNOUNCE}{_FILLER}{{0,7}}?[\s:=,(\[~\"']{{0,4}}(?:{_WHEN})", re.I | re.A)
 _SPAN = re.compile(r"\b(?:in|for|wait)\s+((?:\d{1,4}\.)?\d{1,3}:\d\d:\d\d)(?![\w:])", re.I | re.A)
 _LEFT = re.compile(rf"(?P<duration>{DURATION})\s+(?:before|until|left|remaining|to\s+go)\b", re.I | re.A)
+_MORE = re.compile(
+    r"(?<=\d )(?:more|further|additional) (?=(?:seconds?|secs?|minutes?|mins?|hours?|days?)\b)", re.I
+)  # wait 2 more minutes
+_WAIT_CODE = re.compile(r"(?<![A-Za-z0-9])WAIT_(\d{1,7})(?!\w)", re.A)  # FLOOD_WAIT_35
 _PERIOD_BEFORE = re.compile(r"(?:\bper|/|\bevery|\beach|\bin the last|\bin the past|\bwithin)\s*$", re.I)
 _TOMORROW = re.compile(
     r"\b(?:tomorrow|(?:un)?till? (?:the )?next day|(?:at|after|until|till|by) midnight|next day|resets? (?:daily )?at "
@@ -104,8 +109,10 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
         now: The server's time, seconds since 1970.
         zone: Whose day "tomorrow" belongs to, when known.
     """
-    text = text[:LONGEST]
+    text = _MORE.sub("", text[:LONGEST])
     best: float | None = None
+    if "WAIT_" in text and (code := _WAIT_CODE.search(text)) is not None:
+        best = float(code.group(1))
     if _DIGIT.search(text) or _NUMBER_WORD.search(text):
         for pattern, stems in ((_WAIT, ()), (_LEFT, _LEFT_STEMS)):
             for found in pattern.finditer(text) if not stems or any(stem in text for stem in stems) else ():

@@ -26,7 +26,7 @@ class Meaning(Enum):
 
 
 _ABROAD = (
-    r"频繁|頻繁|限流|限频|(?:请求|访问|調用|调用|次数|频率).{0,8}(?:过多|过快|上限|超过|超出|超限)|请求过多|回数制限|制限を超え"
+    r"频繁|頻繁|限流|限频|流控|(?:请求|访问|調用|调用|次数|频率).{0,8}(?:过多|过快|上限|超过|超出|超限)|请求过多|回数制限|制限を超え"
     r"|リクエスト.{0,4}多すぎ|アクセス.{0,4}集中|요청.{0,8}(?:많|초과)|zu viele (?:anfragen|versuche|zugriffe)|trop de (?:requêtes|tentatives|demandes)"
     r"|demasiad[ao]s (?:solicitudes|peticiones|intentos)|muitas (?:solicitações|requisições|tentativas)|troppe richieste"
     r"|troppi tentativi|te veel (?:verzoeken|pogingen)|слишком много (?:запросов|попыток)"
@@ -39,7 +39,7 @@ _TABLE = (
         r"insufficient\s?(?:quota|funds|balance|credits?)|payment required|spend(?:ing)?\s?(?:limit|cap)|usage\s?cap"
         r"|(?:out of|not enough|no(?: more| remaining)?|run out of|used up|used all|exhausted|exceeded|insufficient)"
         rf"(?:\s+[\w'’]+){{0,3}}\s+(?:credits?|balance)\b|\bcredits?{_GAP}?\s*(?:exceeded|exhausted|deplet|used up"
-        r"|reached|expired|run out|too low|insufficient)|\bbalance\b(?:\s+\w+){0,3}\s+(?:low|insufficient|empty|exhausted)"
+        r"|reached|expired|run out|too low|insufficient|(?:are |is )?(?:required|needed) for)|\bbalance\b(?:\s+\w+){0,3}\s+(?:low|insufficient|empty|exhausted)"
         r"|\bbilling (?:details|hard limit|limit|account)|\bpayment\b|prepa(?:id|y)|top up|trial (?:has )?(?:ended|expired)"
         r"|\bran? out of\b|run out of|overdue|unpaid|arrears|free tier (?:has been )?exhausted|storage\s?(?:quota|limit)|disk quota|insufficient storage",
     ),
@@ -66,7 +66,8 @@ _TABLE = (
         r"|requests? (?:are |is )?(?:too frequent|limited)|frequency|concurren\w+ (?:requests?|limit|connections?)"
         r"|\bqps\b|\b[rt]pm\b|requests? per (?:second|minute|hour|day)|activity limit|retry later|unusual traffic"
         r"|abus(?:e|ive)|bandwidth limit|limit\w* (?:of )?\d+|more requests available|automated (?:requests|queries)"
-        r"|limit (?:exceed|reach)|calls per|budget (?:is |has been )?exhausted|(?:try|wait)\w* (?:again )?(?:tomorrow)|being limited|blocked temporarily|temporar\w+ (?:block|bann)"
+        r"|limit (?:exceed|reach|control)|(?:one|1|single) (?:\w+ )?(?:request|call|connection|query|session)\b[\w ]{0,60}at a time"
+        r"|calls per|budget (?:is |has been )?exhausted|(?:try|wait)\w* (?:again )?(?:tomorrow)|being limited|blocked temporarily|temporar\w+ (?:block|bann)"
         rf"|{_ABROAD}",
     ),
     (
@@ -101,7 +102,7 @@ _STEMS = {
     Meaning.LOCKED: "lock accessed another concurrent prior processing",
     Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
     Meaning.LIMIT: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
-    " abus available automat tomorrow budget block bann 频 頻 限 请求 访问 调用 次数 制 リクエスト アクセス 요청 zu trop demasiad muitas troppe troppi"
+    " abus available automat tomorrow budget block bann time 频 頻 限 流 请求 访问 调用 次数 制 リクエスト アクセス 요청 zu trop demasiad muitas troppe troppi"
     " te слишком",
     Meaning.QUOTA: "quota limit used resource exhaust allow allot entitle allocation",
     Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"

@@ -14,6 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from headway.client._body import Said, read_body
+from headway.client._body_fields import MESSAGES
 from headway.client._dialects import Dialect, minutes_in, spoken
 from headway.client._grpc import GrpcStatus, grpc_status
 from headway.client._headers import HeaderFields, HeadersLike
@@ -219,7 +220,7 @@ class _Reading:
                             "",
                             None if most is None else int(most),
                             int(amount),
-                            offset(reset, self.now, reset=True),
+                            offset(reset, self.now, unit=one.reset_unit, reset=True),
                             source=one.remaining[2],
                         )
                     )
@@ -276,7 +277,9 @@ class _Reading:
             if (quota := quota_in_words(text)) is not None:
                 return quota
         specific = [
-            code for place, code in said.codes if (speaks_of_a_limit(code) if place in _NAMING else names_a_limit(code))
+            code
+            for place, code in said.codes
+            if place not in MESSAGES and (speaks_of_a_limit(code) if place in _NAMING else names_a_limit(code))
         ]
         return specific[0] if specific else None
 
