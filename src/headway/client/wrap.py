@@ -99,7 +99,7 @@ def patient(
                         return _raised(error, connection_errors)
 
                 try:
-                    return _result(await async_sender.send(outgoing(args, kwargs), attempt))
+                    return _returned(await async_sender.send(outgoing(args, kwargs), attempt))
                 except RateLimitedError as gave_up:
                     _name_cause(gave_up)
                     raise
@@ -115,7 +115,7 @@ def patient(
                     return _raised(error, connection_errors)
 
             try:
-                return _result(sender.send(outgoing(args, kwargs), attempt))
+                return _returned(sender.send(outgoing(args, kwargs), attempt))
             except RateLimitedError as gave_up:
                 _name_cause(gave_up)
                 raise
@@ -226,7 +226,7 @@ class attempts:  # noqa: N801  # used like a function: for attempt in attempts()
                 else:
                     effect = flow.send(answer)
         except StopIteration as stop:
-            _result(stop.value)
+            _returned(stop.value)
         except RateLimitedError as gave_up:
             _name_cause(gave_up)
             raise
@@ -256,7 +256,7 @@ class attempts:  # noqa: N801  # used like a function: for attempt in attempts()
                 else:
                     effect = flow.send(answer)
         except StopIteration as stop:
-            _result(stop.value)
+            _returned(stop.value)
         except RateLimitedError as gave_up:
             _name_cause(gave_up)
             raise
@@ -284,7 +284,7 @@ def _raised(error: Exception, connection_errors: tuple[type[Exception], ...]) ->
     return Failure(error, connection=isinstance(error, connection_errors))
 
 
-def _result(reply: Reply[Any]) -> Any:
+def _returned(reply: Reply[Any]) -> Any:
     if isinstance(reply.response, _Raised):
         raise reply.response.error
     return reply.response

@@ -198,9 +198,9 @@ class _Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in ("script", "style"):
-            data = tag == "script" and "json" in (dict(attrs).get("type") or "")
-            self._within.append("data" if data else tag)
-            if data:
+            holds_json = tag == "script" and "json" in (dict(attrs).get("type") or "")
+            self._within.append("json" if holds_json else tag)
+            if holds_json:
                 self.scripts.append("")
 
     def handle_endtag(self, tag: str) -> None:
@@ -210,7 +210,7 @@ class _Text(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._within:
             self.words.append(data)
-        elif self._within[-1] == "data":
+        elif self._within[-1] == "json":
             self.scripts[-1] += data
 
 

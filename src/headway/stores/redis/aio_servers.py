@@ -28,11 +28,11 @@ class AsyncServer:
         self._connecting = asyncio.Lock()
         self._looked = settings.mode == "sentinel" and node in settings.nodes
 
-    async def trip(self, data: bytes, count: int, until: float | None = None) -> list[Reply]:
+    async def trip(self, packed: bytes, count: int, until: float | None = None) -> list[Reply]:
         """Send commands and read as many replies.
 
         Args:
-            data: the packed commands.
+            packed: the commands.
             count: how many they are.
             until: on the loop's clock, by when the caller wants the replies; None: a whole deadline from now.
 
@@ -49,7 +49,7 @@ class AsyncServer:
             wire = self._wire
             if wire is None or wire.closed:
                 wire = await self._connected(until)
-            replies = await wire.trip(data, count, until)
+            replies = await wire.trip(packed, count, until)
         except OSError as error:
             problem = StoreUnavailable(f"Redis store {self.node}: {reason_of(error, self.deadline)}")
             self.breaker.failed(problem)
@@ -116,8 +116,8 @@ class AsyncServers:
 
         async def one(server: AsyncServer, indexes: list[int]) -> None:
             try:
-                data = b"".join([sends[index].data for index in indexes])
-                replies = iter(await server.trip(data, sum(sends[index].commands for index in indexes), until))
+                packed = b"".join([sends[index].packed for index in indexes])
+                replies = iter(await server.trip(packed, sum(sends[index].commands for index in indexes), until))
             except StoreError as error:
                 for index in indexes:
                     heard[index] = error

@@ -30,7 +30,7 @@ class AsyncWire(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
-        self._data = bytearray()
+        self._received = bytearray()
         self._trips: deque[_Trip] = deque()
 
     @classmethod
@@ -70,7 +70,7 @@ class AsyncWire(asyncio.Protocol):
             raise
         return wire
 
-    async def trip(self, data: bytes, count: int, until: float) -> list[Reply]:
+    async def trip(self, packed: bytes, count: int, until: float) -> list[Reply]:
         """Send commands and wait for as many replies.
 
         Raises:
@@ -80,7 +80,7 @@ class AsyncWire(asyncio.Protocol):
             raise ConnectionResetError("the connection was closed")
         trip = _Trip(count, self._loop.create_future())
         self._trips.append(trip)
-        self.transport.write(data)
+        self.transport.write(packed)
         late = self._loop.call_at(until, self._late)
         try:
             return await trip.done
@@ -117,7 +117,7 @@ class AsyncWire(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See ``asyncio.Protocol``."""
-        buffer = self._data
+        buffer = self._received
         buffer += data
         at = 0
         while self._trips:

@@ -69,11 +69,11 @@ def _run_on(
 ) -> Flow[tuple[Node, Reply]]:
     """Begin with a server that should be the right one; the one that answered, and its reply."""
     rest = (b"%d" % len(keys), *keys, *args)
-    data = command(b"EVALSHA", script.sha, *rest)
-    (heard,) = yield [Send(node, data)]
+    packed = command(b"EVALSHA", script.sha, *rest)
+    (heard,) = yield [Send(node, packed)]
     if isinstance(heard, Failed):
         known = command(b"EVAL", script.text, *rest)
-        node, heard = yield from _hopping(topology, slot, node, data, known, heard)
+        node, heard = yield from _hopping(topology, slot, node, packed, known, heard)
     return node, answer_of(topology, node, heard)
 
 
@@ -84,22 +84,22 @@ def ask(topology: Topology, slot: int | None, *parts: bytes) -> Flow[Reply]:
         StoreError: as ``run``.
     """
     node = yield from topology.where(slot)
-    data = command(*parts)
-    (heard,) = yield [Send(node, data)]
+    packed = command(*parts)
+    (heard,) = yield [Send(node, packed)]
     if isinstance(heard, Failed):
-        node, heard = yield from _hopping(topology, slot, node, data, data, heard)
+        node, heard = yield from _hopping(topology, slot, node, packed, packed, heard)
     return answer_of(topology, node, heard)
 
 
 def _hopping(
-    topology: Topology, slot: int | None, node: Node, data: bytes, known: bytes, heard: Heard
+    topology: Topology, slot: int | None, node: Node, packed: bytes, known: bytes, heard: Heard
 ) -> Flow[tuple[Node, Heard]]:
-    """Go where error replies send us, saying ``data``, or ``known`` where the script is not; the last reply."""
+    """Go where error replies send us, saying ``packed``, or ``known`` where the script is not; the last reply."""
     hops = tries = 0
     while isinstance(heard, Failed) and hops < _MOST_HOPS and tries < _MOST_TRIES:
         hop: _Hop | None = (node, b"", 0.0)
         if heard.kind == "NOSCRIPT":
-            data = known
+            packed = known
         elif heard.kind == "TRYAGAIN" and slot is not None:  # some keys of a bill have moved already, some have not yet
             node = yield from topology.where(slot)
             hop, tries = (node, b"", _TRY_AGAIN_S), tries + 1
@@ -109,7 +109,7 @@ def _hopping(
             break
         hops += -1 if heard.kind == "TRYAGAIN" else 1  # the hop that led there is made again
         node, prefix, pause = hop
-        (heard,) = yield [Send(node, prefix + data, 2 if prefix else 1, pause=pause)]
+        (heard,) = yield [Send(node, prefix + packed, 2 if prefix else 1, pause=pause)]
     return node, heard
 
 

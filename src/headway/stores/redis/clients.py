@@ -22,11 +22,11 @@ def settings_of(client: Any) -> Settings:
     Raises:
         ConfigError: it is no client we know.
     """
-    manager = getattr(client, "nodes_manager", None)
-    if manager is not None:
-        nodes = getattr(manager, "startup_nodes", {})
+    cluster = getattr(client, "nodes_manager", None)
+    if cluster is not None:
+        nodes = getattr(cluster, "startup_nodes", {})
         places = tuple(Node(node.host, int(node.port)) for node in nodes.values())
-        keywords = getattr(client, "connection_kwargs", None) or getattr(manager, "connection_kwargs", {})
+        keywords = getattr(client, "connection_kwargs", None) or getattr(cluster, "connection_kwargs", {})
         secure = bool(keywords.get("ssl")) or "SSL" in getattr(keywords.get("connection_class"), "__name__", "")
         return _made("cluster", places, {**keywords, "db": 0}, secure)
     pool = getattr(client, "connection_pool", None)

@@ -42,22 +42,24 @@ def command(*parts: bytes) -> bytes:
     return b"*%d\r\n%b" % (len(parts), b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]))
 
 
-def parse(data: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:
+def parse(received: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:
     """The reply that begins at ``at``, and where the next one begins; None where it is not complete yet."""
-    end = data.find(b"\r\n", at)
+    end = received.find(b"\r\n", at)
     if end < 0:
-        return (Unreadable(bytes(data[at : at + 40])), len(data)) if len(data) - at > _LONGEST_LINE else None
-    kind, line = data[at : at + 1], bytes(data[at + 1 : end])
+        return (
+            (Unreadable(bytes(received[at : at + 40])), len(received)) if len(received) - at > _LONGEST_LINE else None
+        )
+    kind, line = received[at : at + 1], bytes(received[at + 1 : end])
     after = end + 2
     if kind == b"$" or kind == b"=" or kind == b"!":
         size = _number(line)
         if size is None or size < -1:
-            return Unreadable(bytes(data[at : at + 40])), len(data)
+            return Unreadable(bytes(received[at : at + 40])), len(received)
         if size == -1:
             return None, after
-        if len(data) < after + size + 2:
+        if len(received) < after + size + 2:
             return None
-        text = bytes(data[after : after + size])
+        text = bytes(received[after : after + size])
         return (Failed(text.decode("utf-8", "replace")) if kind == b"!" else text), after + size + 2
     if kind == b"+" or kind == b"," or kind == b"(" or kind == b"#":
         return line, after
@@ -65,29 +67,29 @@ def parse(data: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:
         return Failed(line.decode("utf-8", "replace")), after
     if kind == b":":
         number = _number(line)
-        return (Unreadable(bytes(data[at : at + 40])) if number is None else number), after
+        return (Unreadable(bytes(received[at : at + 40])) if number is None else number), after
     if kind == b"_":
         return None, after
     if kind in (b"*", b"~", b"%", b">", b"|"):
-        return _several(data, kind, line, after)
-    return Unreadable(bytes(data[at : at + 40])), len(data)
+        return _several(received, kind, line, after)
+    return Unreadable(bytes(received[at : at + 40])), len(received)
 
 
-def _several(data: bytes | bytearray, kind: bytes | bytearray, line: bytes, at: int) -> tuple[Reply, int] | None:
+def _several(received: bytes | bytearray, kind: bytes | bytearray, line: bytes, at: int) -> tuple[Reply, int] | None:
     count = _number(line)
     if count is None or count < -1:
-        return Unreadable(line[:40]), len(data)
+        return Unreadable(line[:40]), len(received)
     if count == -1:
         return None, at
     items: list[Reply] = []
     for _ in range(2 * count if kind in (b"%", b"|") else count):
-        found = parse(data, at)
+        found = parse(received, at)
         if found is None:
             return None
         items.append(found[0])
         at = found[1]
     if kind in (b">", b"|"):  # pushed out of turn, or attributes of what follows: the reply comes after it
-        return parse(data, at)
+        return parse(received, at)
     return items, at
 
 

@@ -35,20 +35,20 @@ class Server:
         self._idle: list[Wire] = []
         self._looked = settings.mode == "sentinel" and node in settings.nodes
 
-    def ask(self, data: bytes) -> Reply:
+    def ask(self, packed: bytes) -> Reply:
         """The reply to one command.
 
         Raises:
             StoreError: as ``start`` and ``finish``.
         """
-        wire, until = self.start(data)
+        wire, until = self.start(packed)
         return self.finish(wire, 1, until)[0]
 
-    def start(self, data: bytes, until: float | None = None) -> tuple[Wire, float]:
+    def start(self, packed: bytes, until: float | None = None) -> tuple[Wire, float]:
         """Send commands; the connection they went out on, and by when their replies have to be here.
 
         Args:
-            data: the packed commands.
+            packed: the commands.
             until: ``time.monotonic()`` by which the caller wants the replies; None: a whole deadline from now.
 
         Raises:
@@ -63,7 +63,7 @@ class Server:
         wire = None
         try:
             wire = self._wire(until)
-            wire.send(data, until)
+            wire.send(packed, until)
         except OSError as error:
             raise self.lost(wire, error) from error
         except StoreError as error:
@@ -165,7 +165,7 @@ class Servers:
             send = sends[0]
             server = self.server(send.node, sentinel=send.to_sentinel)
             try:
-                wire, end = server.start(send.data, until)
+                wire, end = server.start(send.packed, until)
                 return [server.finish(wire, send.commands, end)[-1]]
             except StoreError as error:
                 return [error]
@@ -188,7 +188,7 @@ class Servers:
         started: list[tuple[Server, list[int], Wire, float]] = []
         for server, indexes in places.items():
             try:
-                wire, end = server.start(b"".join(sends[index].data for index in indexes), until)
+                wire, end = server.start(b"".join(sends[index].packed for index in indexes), until)
             except StoreError as error:
                 for index in indexes:
                     heard[index] = error

@@ -38,7 +38,7 @@ class Send(NamedTuple):
 
     Attributes:
         node: the server.
-        data: the packed commands.
+        packed: the commands.
         commands: how many they are; the last one's reply is the answer.
         to_sentinel: log in as to a Sentinel.
         pause: seconds to wait before it is sent.
@@ -46,7 +46,7 @@ class Send(NamedTuple):
     """
 
     node: Node
-    data: bytes
+    packed: bytes
     commands: int = 1
     to_sentinel: bool = False
     pause: float = 0.0

@@ -50,39 +50,39 @@ class Wire:
             self.close()
             raise
 
-    def trip(self, data: bytes, count: int, until: float) -> list[Reply]:
+    def trip(self, packed: bytes, count: int, until: float) -> list[Reply]:
         """Send commands and read as many replies.
 
         Raises:
             OSError: not in time, or the connection broke; what became of the commands is not known.
         """
-        self.send(data, until)
+        self.send(packed, until)
         return self.receive(count, until)
 
-    def send(self, data: bytes, until: float) -> None:
+    def send(self, packed: bytes, until: float) -> None:
         """The first half of ``trip``."""
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline has passed")
         self.socket.settimeout(left)
-        self.socket.sendall(data)
+        self.socket.sendall(packed)
 
     def receive(self, count: int, until: float) -> list[Reply]:
         """The second half of ``trip``."""
-        data = self.socket.recv(_CHUNK)
-        if count == 1 and data[:1] == b"$" and data[-2:] == b"\r\n":  # nearly always
-            end = data.find(b"\r\n")
-            if data[1:end].isdigit() and len(data) == end + 4 + int(data[1:end]):
+        received = self.socket.recv(_CHUNK)
+        if count == 1 and received[:1] == b"$" and received[-2:] == b"\r\n":  # nearly always
+            end = received.find(b"\r\n")
+            if received[1:end].isdigit() and len(received) == end + 4 + int(received[1:end]):
                 self._used = time.monotonic()
-                return [data[end + 2 : -2]]
-        return self._receive(bytearray(data), count, until)
+                return [received[end + 2 : -2]]
+        return self._receive(bytearray(received), count, until)
 
-    def _receive(self, data: bytearray, count: int, until: float) -> list[Reply]:
+    def _receive(self, received: bytearray, count: int, until: float) -> list[Reply]:
         replies: list[Reply] = []
         at = 0
-        ended = not data
+        ended = not received
         while True:
-            found = parse(data, at)
+            found = parse(received, at)
             if found is not None:
                 replies.append(found[0])
                 at = found[1]
@@ -97,8 +97,8 @@ class Wire:
             self.socket.settimeout(left)
             more = self.socket.recv(_CHUNK)
             ended = not more
-            data += more
-        if at != len(data):
+            received += more
+        if at != len(received):
             raise ConnectionResetError("the server said more than it was asked")
         self._used = time.monotonic()
         return replies
