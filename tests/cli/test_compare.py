@@ -164,7 +164,7 @@ def test_a_missing_extra_is_named(
     monkeypatch.setattr("headway.cli.pictures.find_spec", lambda name: None)
     for option, name in (("--plot", "x.png"), ("--html", "x.html")):
         assert headway(option, str(tmp_path / name)) == 64
-        assert "matplotlib is not installed: pip install headway[analysis]" in capsys.readouterr().err
+        assert "matplotlib is not installed: pip install 'headway[analysis]'" in capsys.readouterr().err
     assert headway() == 0
 
 

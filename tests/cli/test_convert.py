@@ -144,7 +144,7 @@ def test_a_missing_extra_is_named(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1
-    assert "pip install headway[yaml]" in err
+    assert "pip install 'headway[yaml]'" in err
     path.write_text(SOURCES["limits"])
     assert run("convert", str(path)) == 0
 

@@ -86,7 +86,7 @@ def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path, monkeypa
         pictures.check(options("--html", str(tmp_path)))
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     with pytest.raises(
-        ValueError, match=r"--plot a\.png: matplotlib is not installed: pip install headway\[analysis\]"
+        ValueError, match=r"--plot a\.png: matplotlib is not installed: pip install 'headway\[analysis\]'"
     ):
         pictures.check(options("--plot", "a.png"))
 
@@ -156,6 +156,6 @@ def test_a_missing_library_for_plots_is_said_once(
     """Without plotext a terminal gets words and tables, and one line that names the extra; a report without charts none."""
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     pictures.print_report(Report("R", (), (Section("S", charts=(BARS, BARS)),)), Terminal())
-    assert capsys.readouterr().err == "headway: for plots in the terminal: pip install headway[analysis]\n"
+    assert capsys.readouterr().err == "headway: for plots in the terminal: pip install 'headway[analysis]'\n"
     pictures.print_report(Report("R"), Terminal())
     assert capsys.readouterr().err == ""

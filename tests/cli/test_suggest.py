@@ -200,7 +200,7 @@ def test_a_missing_extra_is_named(
     for name in [name for name in sys.modules if name.startswith("headway.analysis.suggest.")]:
         monkeypatch.delitem(sys.modules, name)
     assert main(["suggest", str(log)]) == 69
-    assert capsys.readouterr().err == "headway suggest: duckdb is not installed: pip install headway[analysis]\n"
+    assert capsys.readouterr().err == "headway suggest: duckdb is not installed: pip install 'headway[analysis]'\n"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals, and the length of a pipe's queue")

@@ -228,7 +228,7 @@ def test_a_quota_s_text_names_the_zone() -> None:
     assert (quota.count, quota.zone, quota.calendar) == (11, "America/Los_Angeles", "day")
     assert str(quota) == "11/day in America/Los_Angeles"
     assert Quota.parse("11 per day in America/Los_Angeles") == quota
-    with pytest.raises(QuotaError, match=r"America/Los_Angelos.*pip install headway\[tz\]"):
+    with pytest.raises(QuotaError, match=r"America/Los_Angelos.*pip install 'headway\[tz\]'"):
         Quota.parse("11/day in America/Los_Angelos")
 
 
@@ -274,7 +274,7 @@ def test_without_time_zone_data_construction_fails_and_says_what_to_install() ->
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("QuotaError"), done.stderr
     assert "America/Los_Angeles" in done.stdout
-    assert "pip install headway[tz]" in done.stdout
+    assert "pip install 'headway[tz]'" in done.stdout
 
 
 def test_a_clock_set_back_over_midnight_neither_refills_nor_locks() -> None:

@@ -114,6 +114,14 @@ def test_readme_gives_the_two_commands(root: Path) -> None:
         assert shlex.split(command)
 
 
+def test_extras_are_quoted_for_every_shell(root: Path) -> None:
+    """``pip install headway[…]`` stands in quotes wherever it is said: zsh takes bare brackets for a pattern."""
+    said = [path for folder in ("src", "docs", "changelog.d") for path in (root / folder).rglob("*")]
+    for path in [root / "README.md", *said]:
+        if path.suffix in (".py", ".md"):
+            assert not re.search(r"pip install (?:[\w.-]+ )*[\w.]+\[", path.read_text("utf-8")), path
+
+
 def test_changelog_fragments_say_something(root: Path) -> None:
     """There are fragments; each is a sentence or a few, and no heading or list."""
     fragments = [path for path in (root / "changelog.d").iterdir() if path.name != "README.md"]

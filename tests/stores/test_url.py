@@ -96,7 +96,7 @@ def test_a_missing_extra_is_named(opened: object, monkeypatch: pytest.MonkeyPatc
     for name in [name for name in sys.modules if name.startswith("headway.stores.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(ConfigError, match=r"pip install headway\[postgres\]") as said:
+    with pytest.raises(ConfigError, match=r"pip install 'headway\[postgres\]'") as said:
         opened("postgresql://u:secret@h/db")  # type: ignore[operator]  # both are functions
     assert "secret" not in str(said.value)
 

@@ -99,7 +99,7 @@ def _openapi(name: str, text: str) -> Report:
         from headway.analysis.yaml import read_yaml
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "reading an OpenAPI document needs an extra that is not installed: pip install headway[yaml]"
+            "reading an OpenAPI document needs an extra that is not installed: pip install 'headway[yaml]'"
         ) from error
     return audit_openapi(read_yaml(text, name), name)
 

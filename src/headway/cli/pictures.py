@@ -20,7 +20,7 @@ from headway.analysis.figures import Chart, Report
 
 __all__ = ["add_options", "check", "print_report", "write"]
 
-_EXTRA: Final = "pip install headway[analysis]"
+_EXTRA: Final = "pip install 'headway[analysis]'"
 _SUFFIXES: Final = (".png", ".svg")
 _WIDEST: Final = 100
 _HEIGHT_OF_SEVERAL: Final = 220

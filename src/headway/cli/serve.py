@@ -26,7 +26,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Serve the policies of FILE over HTTP, or without FILE a built-in example: one-time codes. "
         "On SIGHUP, and when FILE changes, its policies are read again: keys keep their state, and a file with problems "
         "changes nothing and says why. What shadow limits would have refused is said then and at the end. "
-        "Needs the extra: pip install headway[serve].",
+        "Needs the extra: pip install 'headway[serve]'.",
     )
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help="the policy file; default: built in")
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
         missing = (error.name or "").split(".")[0]
         if missing not in _EXTRA:
             raise
-        print(f"headway serve: {missing} is not installed: pip install headway[serve]", file=sys.stderr)
+        print(f"headway serve: {missing} is not installed: pip install 'headway[serve]'", file=sys.stderr)
         return exit_codes.UNAVAILABLE
     read = mark(args.file)
     file = report(read_policies(args.file), "serve")

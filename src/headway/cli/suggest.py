@@ -24,7 +24,7 @@ __all__ = ["add_parser", "run"]
 
 _NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _KINDS: Final = ("client", "shared", "crawler", "bot", "probe")
-_EXTRA: Final = "pip install headway[analysis]"
+_EXTRA: Final = "pip install 'headway[analysis]'"
 
 
 def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -33,5 +33,5 @@ def zone_of(name: str) -> ZoneInfo:
         raise QuotaError(
             name,
             "no time zone of that name is known here; expected an IANA name such as UTC, Europe/Berlin or Asia/Shanghai "
-            "(a system without time-zone data needs `pip install headway[tz]`)",
+            "(a system without time-zone data needs `pip install 'headway[tz]'`)",
         ) from error

@@ -148,4 +148,4 @@ def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
 
 
 def _missing(extra: str, url: str) -> str:
-    return f"store URL {url.split('@')[-1]!r} needs an extra that is not installed: pip install headway[{extra}]"
+    return f"store URL {url.split('@')[-1]!r} needs an extra that is not installed: pip install 'headway[{extra}]'"

@@ -197,5 +197,5 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "compression", None)
     for name in ("headway.analysis.logs.compression_backports", "headway.analysis.logs.duckdb_parquet"):
         monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.raises(ValueError, match=r"pip install headway\[analysis\]"):
+    with pytest.raises(ValueError, match=r"pip install 'headway\[analysis\]'"):
         list(read_logs(written(tmp_path, {"log": log})))

@@ -31,7 +31,7 @@ def _envoy(text: str, file: str) -> Draft:
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise
-        raise ConfigError("reading YAML needs an extra that is not installed: pip install headway[yaml]") from error
+        raise ConfigError("reading YAML needs an extra that is not installed: pip install 'headway[yaml]'") from error
     return convert_envoy(read_yaml(text, file), file)
 
 

@@ -76,7 +76,7 @@ def read_source(
             from headway.analysis.logs.duckdb_parquet import read_parquet
         except ModuleNotFoundError as error:
             raise ValueError(
-                f"{source.name}: Parquet needs an extra that is not installed: pip install headway[analysis]"
+                f"{source.name}: Parquet needs an extra that is not installed: pip install 'headway[analysis]'"
             ) from error
         yield from read_parquet(source.path, fields, source.name, columns)
         return

@@ -114,7 +114,7 @@ def _decompressed(raw: BinaryIO, magic: bytes, name: str) -> tuple[BinaryIO, tup
             from headway.analysis.logs.compression_backports import ZstandardError, open_zstandard
         except ModuleNotFoundError as error:
             raise ValueError(
-                f"{name}: Zstandard needs an extra that is not installed: pip install headway[analysis]"
+                f"{name}: Zstandard needs an extra that is not installed: pip install 'headway[analysis]'"
             ) from error
         return open_zstandard(raw), (ZstandardError, EOFError)
     return raw, ()
