@@ -6,11 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headway import AttributeMissing, ConfigError, Limit, Limiter, MemoryStore
+from headway import AsyncLimiter, AttributeMissing, ConfigError, Limit, Limiter, MemoryStore
+from headway.adapters import guard as guards
 from headway.adapters.asked import Asked
 from headway.adapters.drive import drive, drive_async
 from headway.adapters.guard import PROBES, Guard
@@ -248,3 +250,21 @@ def test_a_bound_method_can_be_exempt_and_what_cannot_says_so() -> None:
     for builtin in (len, [].append):
         with pytest.raises(TypeError, match=r"exempt cannot mark .*expected a function"):
             exempt(builtin)
+
+
+def test_a_memory_store_is_not_multiplied_by_workers_unsaid(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """FS-31 (encode/django-rest-framework#6730): one warning a process that says times what; none for a shared store, or one worker."""
+    guards._warn_once.cache_clear()
+    limit = Limit("two", "2 per minute")
+    monkeypatch.setenv("WEB_CONCURRENCY", "1")
+    Guard(Limiter(limit), {}, where="here", asynchronous=False)
+    monkeypatch.setenv("WEB_CONCURRENCY", "4")
+    with Limiter(limit, store=f"sqlite:///{tmp_path / 'limits.db'}") as shared:
+        Guard(shared, {}, where="here", asynchronous=False)
+    assert not caplog.records
+    for limiter in (Limiter(limit), Limiter(limit), AsyncLimiter(limit)):
+        Guard(limiter, {}, where="here", asynchronous=True)
+    (warning,) = [record.getMessage() for record in caplog.records]
+    assert "4 workers together admit up to 4 times each limit" in warning

@@ -59,3 +59,24 @@ def test_a_file_that_is_not_there_is_78(tmp_path: Path, capsys: pytest.CaptureFi
     """One line with its name."""
     assert main(["check-policy", str(tmp_path / "none.toml")]) == 78
     assert capsys.readouterr().err == f"{tmp_path}/none.toml: no such file; expected a policy file in TOML\n"
+
+
+@pytest.mark.parametrize(
+    ("store", "workers", "warned"),
+    [("memory://", "3", True), ("memory://", "1", False), ("sqlite:///l.db", "3", False)],
+)
+def test_limits_that_workers_multiply_are_not_ok_unsaid(
+    store: str,
+    workers: str,
+    warned: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """FS-31: a memory store where more than one worker is known of is one warning with the factor; the file is still good."""
+    monkeypatch.setenv("WEB_CONCURRENCY", workers)
+    path = write(tmp_path, f'store = "{store}"\n[[policies.a.limits]]\nname = "a"\nquota = "2/minute"\n')
+    assert main(["check-policy", path]) == 0
+    err = capsys.readouterr().err
+    assert err.count("\n") == warned
+    assert ("up to 3 times each limit" in err) == warned

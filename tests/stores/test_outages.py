@@ -80,7 +80,7 @@ def test_each_limit_s_choice_decides(
 def test_an_outage_costs_deadlines_then_next_to_nothing(
     kind: str, port: int, asking: Callable[[Limit, str], Ask]
 ) -> None:
-    """A first call takes its deadline at most; a thousand calls of an open breaker take less than a few of them."""
+    """FS-20: a first call takes its deadline at most; a thousand calls of an open breaker take less than a few of them."""
     ask = asking(Limit("l", "5/hour", by="id", on_store_failure="allow"), URLS[kind].format(port=port, ms=300))
     begin = time.perf_counter()
     ask(1)

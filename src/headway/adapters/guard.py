@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, Final, TypedDict
 
 from headway.adapters.asked import Asked
@@ -26,6 +27,7 @@ from headway.limiter.plan import Cost, check_cost
 from headway.presentation.dialect import check_dialects
 from headway.presentation.fields import DEFAULT_DIALECTS
 from headway.stores.memory import MemoryStore
+from headway.stores.workers import each_by_itself
 
 __all__ = ["PROBES", "Guard", "Options"]
 
@@ -138,6 +140,8 @@ class Guard:
         self._holds = limiter.plan.holds
         self._queues = any(limit.algorithm is Algorithm.LEAKY_BUCKET_QUEUE for limit in limiter.limits)
         self._told_away = False
+        if limiter._memory is not None and (warning := each_by_itself()) is not None:
+            _warn_once(warning)
 
     @property
     def settles(self) -> bool:
@@ -285,6 +289,11 @@ def _check_limiter(limiter: object, where: str, asynchronous: bool) -> None:
         raise TypeError(f"{where} cannot await an AsyncLimiter: use Limiter")
     if asynchronous and isinstance(limiter, Limiter) and not isinstance(limiter.store, MemoryStore):
         raise TypeError(f"{where}: this Limiter's store waits: use AsyncLimiter (a Limiter would block the event loop)")
+
+
+@cache
+def _warn_once(warning: str) -> None:
+    _log.warning("%s", warning)
 
 
 def _function(given: Any, name: str, where: str) -> Callable[[Any], Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def run(args: argparse.Namespace) -> int:
     """Print what is wrong, or what the file holds; 78 where something is wrong."""
     from headway.service.opening import read_policies
+    from headway.stores.workers import each_by_itself
 
     file = report(read_policies(args.file), "check-policy")
     if file is None:
@@ -39,6 +41,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"  {policy.name}: {', '.join(map(_shown, policy.limits)) or 'nothing is limited'}")
         if policy.exempt is not None:
             print(f"    exempt: {policy.exempt}")
+    if file.store == "memory://" and (warning := each_by_itself()) is not None:
+        print(f"headway check-policy: warning: {warning}", file=sys.stderr)
     return exit_codes.OK
 
 

@@ -89,7 +89,7 @@ def test_limits_on_three_nodes_are_charged_all_or_none(cluster: Cluster) -> None
 
 
 def test_limits_with_the_same_key_travel_together(cluster: Cluster) -> None:
-    """Limits keyed by the same attribute live in one slot and are one script call, however braces stand in the value."""
+    """FS-11: limits keyed by the same attribute live in one slot and are one script call, however braces stand in the value."""
     limits = [Limit(name, f"5 per {YEAR}", by="user") for name in ("a", "b", "c")]
     for value in ("user-1", "a}b{c", "{", "{}x", "user:{42}"):
         keys = {stored_key(Charge("default", limit, value, 1)) for limit in limits}

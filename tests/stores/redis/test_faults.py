@@ -201,7 +201,7 @@ def test_kill_and_restart_in_mid_load(own: Server) -> None:
 
 @pytest.mark.parametrize("mode", ["deny", "allow", "local"])
 def test_each_limit_decides_what_an_outage_means(mode: str, own: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Deny refuses for a second, allow lets pass, local grants its share here; the shared state rules again afterwards."""
+    """FS-20: deny refuses for a second, allow passes, local grants its share here; the shared state rules again afterwards."""
     caplog.set_level(logging.INFO, "headway.stores")
     limit = Limit("l", "8 per 365 days", by="id", on_store_failure=mode)
     limiter = Limiter(limit, store=f"redis://127.0.0.1:{own.port}?deadline=1s&refusal_cache=0&share=1/4")

@@ -40,7 +40,7 @@ def test_names_and_namespaces_do_not_run_together() -> None:
 
 
 def test_limits_with_the_same_key_parts_share_a_slot() -> None:
-    """Limits keyed by the same values live in one slot of a cluster, those of other callers are spread."""
+    """FS-11: limits keyed by the same values live in one slot of a cluster, those of other callers are spread."""
     slots = {slot_of(stored("phone-1", name=name)) for name in ("a", "b", "c")}
     assert len(slots) == 1
     assert len({slot_of(stored(f"phone-{number}")) for number in range(1000)}) > 900

@@ -63,7 +63,7 @@ LONG = (
 
 
 def test_every_key_expires_by_itself(server: Server) -> None:
-    """Admitted, refused, peeked and given back, in every algorithm: no key lives for ever or longer than it owes."""
+    """FS-13: admitted, refused, peeked and given back, in every algorithm: no key lives for ever or longer than it owes."""
     store = RedisStore(server.url, refusal_cache=0)
     owing = set()
     for limit in LONG:
@@ -92,7 +92,7 @@ def test_every_key_expires_by_itself(server: Server) -> None:
 
 
 def test_keys_of_short_limits_are_gone_soon(server: Server) -> None:
-    """A hundred keys of each algorithm that owe for milliseconds are made, and forgotten without anybody asking."""
+    """FS-13: a hundred keys of each algorithm that owe for milliseconds are made, and forgotten without anybody asking."""
     store = RedisStore(server.url, refusal_cache=0)
     watcher = client(server)
     before = watcher.info("stats")["expired_keys"]
@@ -158,7 +158,7 @@ def test_a_key_costs_few_bytes_however_often_it_is_hit(server: Server, quota: st
 
 
 def test_scripts_that_are_lost_are_loaded_again_and_nothing_counts_twice(server: Server) -> None:
-    """After SCRIPT FLUSH each call is decided, once: allow, allow, allow, deny (long2ice/fastapi-limiter#19, #32, #68)."""
+    """FS-12 (long2ice/fastapi-limiter#19, #32, #68): after SCRIPT FLUSH each call is decided, once: AAAD."""
     limiter = Limiter(Limit("l", "3 per 60s", by="id"), Limit("all", "100 per 60s"), store=server.url)
     allowed = [limiter.hit(id="k").allowed]
     client(server).script_flush()
@@ -174,7 +174,7 @@ def test_scripts_that_are_lost_are_loaded_again_and_nothing_counts_twice(server:
 
 
 def test_ten_tasks_survive_a_script_flush(redis: Server) -> None:
-    """Decisions that travel together are decided once each when their script is gone."""
+    """FS-12: decisions that travel together are decided once each when their script is gone."""
 
     async def main() -> int:
         limiter = AsyncLimiter(Limit("l", "50 per 60s"), store=redis.url)
