@@ -32,6 +32,7 @@ from headway.errors import (
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.decision import Decision
 from headway.limiter.limiter import Limiter
+from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
 from headway.stores.sqlite import SqliteStore
 from headway.testing.clock import ManualClock
@@ -356,6 +357,22 @@ def test_a_url_that_names_no_store_is_refused_with_what_is_accepted(url: str) ->
         Limiter(PHONE, store=url)
     assert repr(url) in str(caught.value)
     assert isinstance(caught.value, HeadwayError)
+
+
+@pytest.mark.parametrize("kind", [Limiter, AsyncLimiter])
+@pytest.mark.parametrize("store", [Path("limits.db"), 5, None, b"memory://", MemoryStore])
+def test_what_is_neither_a_url_nor_a_store_is_refused_at_once(
+    kind: type[Limiter | AsyncLimiter], store: object
+) -> None:
+    """A file's path, above all, is no URL: the error comes from the constructor and shows what a URL looks like."""
+    with pytest.raises(ConfigError, match=r"^(?=.*expected a store, or a URL such as 'sqlite:///limits\.db')"):
+        kind(PHONE, store=store)  # type: ignore[arg-type]  # the mistake
+
+
+def test_a_limiter_that_does_not_await_refuses_a_store_that_must_be() -> None:
+    """Its answers would be coroutines that nobody awaits."""
+    with pytest.raises(ConfigError, match="use AsyncLimiter"):
+        Limiter(PHONE, store=ImmediateStore(MemoryStore()))  # type: ignore[arg-type]  # the mistake
 
 
 def test_sqlite_urls_are_relative_with_three_slashes_absolute_with_four_and_percent_decoded(

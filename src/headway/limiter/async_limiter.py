@@ -13,7 +13,7 @@ from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
 from headway.limiter.arguments import lease_of, merged
-from headway.limiter.base import BaseLimiter, Exempt, Keep
+from headway.limiter.base import BaseLimiter, Exempt, Keep, check_store
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
@@ -62,6 +62,7 @@ class AsyncLimiter(BaseLimiter):
         exempt: Exempt | None = None,
         timer: Timer | None = None,
     ) -> None:
+        check_store(store, asynchronous=True)
         self.store: AsyncStore = open_async_store(store)
         self._owned = isinstance(store, str)
         super().__init__(limits, self.store, namespace, secret_key, exempt, timer)

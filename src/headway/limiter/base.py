@@ -357,6 +357,26 @@ def _shadow_counts(parts: Sequence[Limit | Choice]) -> ShadowCounts | None:
     return ShadowCounts(parts, time.time_ns())
 
 
+def check_store(store: object, *, asynchronous: bool) -> None:
+    """Whether what is given as a store is a URL's text, or a store of this limiter's kind; opens nothing.
+
+    Raises:
+        ConfigError: it is neither; says what is accepted.
+    """
+    if isinstance(store, str | MemoryStore):
+        return
+    advance = getattr(store, "advance", None)
+    if isinstance(store, type) or not callable(advance):
+        raise ConfigError(
+            f"store is {store!r}, a {type(store).__name__}; expected a store, or a URL such as 'sqlite:///limits.db'"
+        )
+    if not asynchronous:
+        import inspect  # slow to import, and only for stores that were opened elsewhere
+
+        if inspect.iscoroutinefunction(advance):
+            raise ConfigError(f"store is a {type(store).__name__}, which has to be awaited; use AsyncLimiter")
+
+
 def _memory(store: Store | AsyncStore) -> MemoryStore | None:
     inner = store.store if isinstance(store, ImmediateStore) else store
     return inner if isinstance(inner, MemoryStore) else None

@@ -14,7 +14,7 @@ from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
 from headway.limiter.arguments import lease_of, merged, settled_answer
-from headway.limiter.base import BaseLimiter, Exempt, Keep
+from headway.limiter.base import BaseLimiter, Exempt, Keep, check_store
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
@@ -52,7 +52,7 @@ class Limiter(BaseLimiter):
 
     Raises:
         LimitError: two limits of one name, secret attributes without a key.
-        ConfigError: a URL that names no store, a secret_key that is too short.
+        ConfigError: what is no store nor names one, a secret_key that is too short.
         StoreUnusable: a store that cannot serve.
     """
 
@@ -65,6 +65,7 @@ class Limiter(BaseLimiter):
         exempt: Exempt | None = None,
         timer: Timer | None = None,
     ) -> None:
+        check_store(store, asynchronous=False)
         self.store: Store = open_store(store) if isinstance(store, str) else store
         self._owned = isinstance(store, str)
         super().__init__(limits, self.store, namespace, secret_key, exempt, timer)
