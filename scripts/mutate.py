@@ -41,13 +41,13 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "leaky_bucket": ("core/test_leaky_bucket.py", BESIDE),
     "limit": ("core/test_limit.py",),
     "outcome": ("core/test_outcome.py",),
-    "quota": ("core/test_quota.py",),
+    "quota": ("core/test_quota.py", "core/test_quota_errors.py"),
     "reserved": ("core/test_reserved.py",),
     "rules": ("core/test_rules.py",),
     "sliding_log": ("core/test_sliding_log.py", "core/test_windows_given_back.py", BESIDE),
     "sliding_window": ("core/test_sliding_window.py", "core/test_windows_given_back.py", BESIDE),
     "verdict": ("core/test_verdict.py",),
-    "zone": ("core/test_calendar_window.py",),
+    "zone": ("core/test_zone.py",),
 }
 """Which tests have to notice a fault in which module; those that do not exist are left out."""
 
