@@ -317,3 +317,138 @@ def test_several_quotas_are_separated_by_semicolons() -> None:
     assert Quota.parse_many("10 per 90 seconds; 100/hour") == (Quota(10, 90 * SECOND), Quota(100, HOUR))
     with pytest.raises(QuotaError):
         Quota.parse_many("10/s;")
+
+
+@pytest.mark.parametrize(
+    ("text", "window_ns", "most"),
+    [
+        ("0/s", 10 * SECOND, 0),
+        ("10/s burst 3", 0, 3),
+        ("10/s burst 3", 99 * MILLISECOND, 3),
+        ("10/s burst 3", 100 * MILLISECOND, 4),
+        ("10/s burst 3", 2 * SECOND, 23),
+        ("4/day in UTC", 0, 8),
+        ("4/day in UTC", 1, 8),
+        ("4/day in UTC", DAY, 8),
+        ("4/day in UTC", DAY + 1, 12),
+        ("4/day in utc", DAY, 8),
+        ("4/day in Etc/UTC", DAY, 8),
+        ("4/day in Europe/Berlin", 23 * HOUR, 8),
+        ("4/day in Europe/Berlin", 23 * HOUR + 1, 12),
+        ("4/week in Europe/Berlin", 167 * HOUR, 8),
+        ("4/week in Europe/Berlin", 167 * HOUR + 1, 12),
+        ("4/month in UTC", 28 * DAY, 8),
+        ("4/month in UTC", 28 * DAY + 1, 12),
+        ("4/month in Europe/Berlin", 28 * DAY - HOUR + 1, 12),
+    ],
+)
+def test_the_most_in_a_window_is_known(text: str, window_ns: int, most: int) -> None:
+    """The burst and what comes back meanwhile; for calendar quotas as many windows as the time can touch."""
+    assert Quota.parse(text).most_in(window_ns) == most
+
+
+@pytest.mark.parametrize(
+    ("text", "recovery"),
+    [("3/s", SECOND), ("3/s burst 1", 333_333_334), ("3/s burst 2", 666_666_667), ("0/min", MINUTE)],
+)
+def test_a_spent_burst_s_recovery_is_rounded_up(text: str, recovery: int) -> None:
+    """A nanosecond late rather than early; what blocks everything has its period."""
+    assert Quota.parse(text).recovery_ns == recovery
+
+
+@pytest.mark.parametrize(
+    ("given", "printed"),
+    [
+        ("100 per 1 second", "100/s"),
+        ("100/s burst 20", "100/s burst 20"),
+        ("5 per 10 min", "5 per 10 minutes"),
+        ("5 per 60 s", "5/minute"),
+        ("5 per 60 min", "5/hour"),
+        ("5 per 24 h", "5/day"),
+        ("5 per 7 days", "5/week"),
+        ("5 per 14 days burst 2", "5 per 2 weeks burst 2"),
+        ("5/ms", "5/ms"),
+        ("5 per 250 ms", "5 per 250 ms"),
+        ("5 per 1.5 ms", "5 per 1.5 ms"),
+        ("11 per 1 d in America/Los_Angeles", "11/day in America/Los_Angeles"),
+        ("11 per 24 h burst 11", "11/day"),
+        ("3/week starting monday in UTC", "3/week in UTC"),
+        ("3/WEEKS starting TUESDAY in UTC", "3/week starting tuesday in UTC"),
+        ("3/months in utc", "3/month in utc"),
+        ("3 AT ONCE", "3 at once for 1 minute"),
+        ("3 at once for 90s", "3 at once for 90 seconds"),
+    ],
+)
+def test_a_quota_is_printed_in_one_way(given: str, printed: str) -> None:
+    """As people would write it, and with the largest unit that divides the period."""
+    assert str(Quota.parse(given)) == printed
+    assert repr(Quota.parse(given)) == f"Quota.parse({printed!r})"
+
+
+@pytest.mark.parametrize(
+    ("ns", "printed"),
+    [
+        (WEEK, "1 week"),
+        (2 * WEEK, "2 weeks"),
+        (DAY, "1 day"),
+        (HOUR, "1 hour"),
+        (90 * MINUTE, "90 minutes"),
+        (90 * SECOND, "90 seconds"),
+        (MILLISECOND, "1 ms"),
+        (250 * MILLISECOND, "250 ms"),
+        (1_500_000, "1.5 ms"),
+        (1, "0.000001 ms"),
+        (10, "0.00001 ms"),
+        (1_000_001, "1.000001 ms"),
+        (100_000_000_010, "100000.00001 ms"),
+    ],
+)
+def test_a_duration_is_printed_with_the_largest_unit_that_divides_it(ns: int, printed: str) -> None:
+    """In words, or in decimals of a millisecond, and it reads back as the same."""
+    assert print_duration(ns) == printed
+    assert parse_duration(printed) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "quota"),
+    [
+        ("5/day in UTC", Quota(5, DAY, None, "UTC", "day", 0)),  # type: ignore[arg-type]  # None stands for the count
+        ("5 per 1.0 weeks starting sunday in Asia/Tokyo", Quota(5, WEEK, 5, "Asia/Tokyo", "week", 6)),
+        ("5/week starting  Tuesday  in UTC", Quota(5, WEEK, 5, "UTC", "week", 1)),
+        ("5 per 1 month in Etc/GMT+5", Quota(5, 30 * DAY, 5, "Etc/GMT+5", "month")),
+        ("5/d in America/Port-au-Prince", Quota(5, DAY, 5, "America/Port-au-Prince", "day")),
+        ("3 at once", Quota(3, MINUTE, 3, concurrent=True)),
+        (" 3  at  once  for  2 h ", Quota(3, 2 * HOUR, 3, concurrent=True)),
+        ("0/day in UTC", Quota(0, DAY, 0, "UTC", "day")),
+        (f"{MAX_COUNT}/s", Quota(MAX_COUNT, SECOND)),
+        ("000000000000000000005/s", Quota(5, SECOND)),
+        ("5/s burst 1", Quota(5, SECOND, 1)),
+        ("1,000/s burst 2_000", Quota(1000, SECOND, 2000)),
+        ("1" + " " * 197 + "/s", Quota(1, SECOND)),
+        (f"1 per {'0' * 29}1 s", Quota(1, SECOND)),
+    ],
+)
+def test_every_field_of_a_quota_can_be_said(text: str, quota: Quota) -> None:
+    """Zones, calendar units, the weekday, leases, bounds: nothing is lost or added."""
+    assert Quota.parse(text) == quota
+
+
+@pytest.mark.parametrize("word", ["secs", "mins", "hr", "hrs"])
+def test_common_short_forms_are_known(word: str) -> None:
+    """As people write them."""
+    units = {"secs": SECOND, "mins": MINUTE, "hr": HOUR, "hrs": HOUR}
+    assert parse_duration(f"3 {word}") == 3 * units[word]
+
+
+def test_a_duration_may_be_200_characters_long() -> None:
+    """Not one more; and 30 digits."""
+    assert parse_duration("1" + " " * 198 + "s") == SECOND
+    assert parse_duration("0" * 29 + "1 s") == SECOND
+
+
+@pytest.mark.parametrize("start", range(7))
+def test_a_week_begins_on_any_day(start: int) -> None:
+    """0 is Monday; a week's own field, kept through its text."""
+    quota = Quota(3, WEEK, 3, "UTC", "week", start)
+    assert Quota.parse(str(quota)) == quota
+    assert quota.week_start == start
