@@ -3,6 +3,7 @@
 import math
 import random
 
+import pytest
 from tests.client.corpus import cases
 
 from headway.client import read
@@ -75,3 +76,15 @@ def test_strange_values_are_read() -> None:
             [1, 2],
         ):
             assert read(429, headers, body, received_at=0.0) is not None
+
+
+@pytest.mark.parametrize("date", ["Fri, 31 Dec 9999 23:59:59 GMT", "Mon, 01 Jan 0001 00:00:00 GMT"])
+@pytest.mark.parametrize(
+    "body", ["Try again tomorrow (UTC).", "It resets at 5pm (Asia/Tokyo).", "It resets at midnight Pacific Time (PT)."]
+)
+def test_a_server_whose_clock_no_calendar_holds_is_waited_for_all_the_same(date: str, body: str) -> None:
+    """`Date` is the server's word: "tomorrow" after the last day of the year 9999 is a wait of about a day, no error."""
+    rejection = read(429, [("Date", date)], body, received_at=1785542400.0)
+    assert rejection is not None
+    assert rejection.retry_after is not None
+    assert 0 < rejection.retry_after <= 2.5 * 86_400

@@ -9,6 +9,7 @@ a zone is UTC; a day without a time of day, or a bare "tomorrow", ends at the la
 
 import math
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
@@ -191,25 +192,26 @@ def next_midnight(now: float, zone: tzinfo | None) -> float:
         zone: Whose tomorrow; None for the latest midnight anywhere: the moment at which every place on Earth has
             passed the midnight that was its next one.
     """
-    if zone is None:
-        return max(now + _DAY - (now + quarter * 900) % _DAY for quarter in _OFFSETS)
-    today = datetime.fromtimestamp(now, zone).date()
-    start = today + timedelta(days=1)
-    return datetime(start.year, start.month, start.day, tzinfo=zone).timestamp()
+    if zone is not None:
+        with suppress(ValueError, OverflowError):  # a zone's calendar knows the years 1 to 9999; a server says any
+            day = datetime.fromtimestamp(now, zone).date() + timedelta(days=1)
+            return datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()
+    return max(now + _DAY - (now + quarter * 900) % _DAY for quarter in _OFFSETS)
 
 
 def next_clock(now: float, hour: int, minute: int, zone: tzinfo | None) -> float:
     """Return when a clock next shows a time, seconds since 1970; without a zone, the latest clock on Earth."""
-    if zone is None:
-        wanted = hour * 3600 + minute * 60
-        return max(now + (wanted - now - quarter * 900) % _DAY for quarter in _OFFSETS)
-    local = datetime.fromtimestamp(now, zone)
-    for days in (0, 1):
-        day = local.date() + timedelta(days=days)
-        at = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).timestamp()
-        if at > now:
-            return at
-    return now + _DAY
+    if zone is not None:
+        with suppress(ValueError, OverflowError):  # as above
+            local = datetime.fromtimestamp(now, zone)
+            for days in (0, 1):
+                day = local.date() + timedelta(days=days)
+                at = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone).timestamp()
+                if at > now:
+                    return at
+            return now + _DAY
+    wanted = hour * 3600 + minute * 60
+    return max(now + (wanted - now - quarter * 900) % _DAY for quarter in _OFFSETS)
 
 
 def to_datetime(at: float, zone: tzinfo = UTC) -> datetime | None:
