@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.core.gcra import Gcra
-from headway.core.lease import Receipt
+from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import MAX_COUNT, MAX_RECOVERY_NS, SECOND, Quota
 from headway.core.rule import CLOCK_SLACK_NS
@@ -150,3 +150,71 @@ def test_the_same_share_of_another_burst_is_in_use_after_a_proportional_change()
     odd = sevenths.scaled(Gcra(1, 3).decide(None, 0, 1)[0], 0, Gcra(1, 3))  # type: ignore[arg-type]
     assert odd[:2] == (-(-sevenths.depth // 3), 7)  # type: ignore[index]
     assert TWO.ticks(TWO.scaled(TWO.take(None, 7, 9), 7, TWO)) == 10 * SECOND + 7, "debt beyond a burst is forgiven"
+    whole = TWO.scaled(THIRD.decide(None, 7, 1)[0], 7, THIRD)  # type: ignore[arg-type]
+    assert TWO.ticks(whole) == 3_333_333_334 + 7, "from ticks of a third of a nanosecond, too"
+
+
+def test_after_a_proportional_change_nothing_is_given_back_of_the_first_charge_there_can_be() -> None:
+    """A unit that moved the TAT to the very first tick after 1970 stays charged as any other."""
+    rule = Gcra(1, 5)
+    state, outcome = rule.decide(None, 0, 1)
+    assert isinstance(outcome, Admitted)
+    scaled = rule.scaled(state, 0, rule)  # type: ignore[arg-type]  # it was admitted
+    assert rule.ticks(rule.give_back(scaled, 0, 1, Receipt(0, 1, 0, outcome))) == 1  # type: ignore[arg-type]
+
+
+def test_debt_leaves_a_reservation_open_and_counts_as_an_arrival_after_it() -> None:
+    """Cancelled afterwards, it gives back what leaves the key as if only the debt had been charged."""
+    rule = Gcra(10, 30)
+    state, outcome = rule.decide(None, 100, 1, Lease(7, 500))
+    assert isinstance(outcome, Admitted)
+    owing = rule.take(state, 105, 1)
+    assert rule.ticks(owing) == 120
+    assert rule.ticks(rule.give_back(owing, 105, 1, Receipt(100, 1, 7, outcome))) == 115  # type: ignore[arg-type]
+
+
+def test_a_charge_under_what_another_quota_charged_is_found_within_the_nanosecond_its_receipt_tells() -> None:
+    """The TAT lies no whole intervals beyond it, which tells nothing: only what time has not paid of it comes back."""
+    rule, other = Gcra(23, 92, 3), Gcra(7, 70)
+    state, outcome = rule.decide(None, 1_000, 1)
+    assert isinstance(outcome, Admitted)
+    state, _ = other.decide(state, 1_005, 3)
+    assert state == 1_029, "from 1 007 ⅔ on, rounded up, three intervals"
+    after = rule.give_back(state, 1_005, 1, Receipt(1_000, 1, 0, outcome))
+    assert rule.ticks(after) == 3_080, "7 of its 23 ticks: time has paid the others by 1 005"  # type: ignore[arg-type]
+
+
+def test_a_refund_from_between_lowers_what_an_open_reservation_can_give_back() -> None:
+    """Later arrivals found what was refunded, too: cancelled next, the reservation is no credit for the key's idle time."""
+    rule = Gcra(10, 60)
+    state, reserved = rule.decide(None, 100, 1, Lease(7, 500))
+    state, plain = rule.decide(state, 100, 2)
+    state, _ = rule.decide(state, 105, 1)
+    assert isinstance(reserved, Admitted)
+    assert isinstance(plain, Admitted)
+    state = rule.give_back(state, 105, 2, Receipt(100, 2, 0, plain))
+    assert rule.ticks(state) == 120  # type: ignore[arg-type]  # there is one
+    state = rule.give_back(state, 105, 1, Receipt(100, 1, 7, reserved))
+    assert rule.ticks(state) == 120, "115 as if neither had been charged"  # type: ignore[arg-type]
+
+
+def test_of_a_debt_only_what_is_beyond_a_full_burst_stays_debt_after_a_refund() -> None:
+    """The unit that was charged before it comes off what is owed, and the rest is honest as before."""
+    state, outcome = TWO.decide(None, 7, 1)
+    assert isinstance(outcome, Admitted)
+    state = TWO.take(state, 7, 4)
+    assert state == (25 * SECOND + 7, 1, 15 * SECOND)
+    state = TWO.give_back(state, 7, 1, Receipt(7, 1, 0, outcome))
+    assert TWO.dump(state)[:3] == (20 * SECOND + 7, 1, 10 * SECOND)  # type: ignore[arg-type]  # there is one
+    state = TWO.give_back(TWO.take(TWO.decide(None, 7, 1)[0], 7, 2), 7, 1, Receipt(7, 1, 0, outcome))
+    assert TWO.dump(state)[:3] == (10 * SECOND + 7, 1, 0)  # type: ignore[arg-type]
+
+
+def test_what_a_key_remembers_is_converted_to_another_quota_s_ticks() -> None:
+    """What was given back rounded up, and what may still be given back down; instants that are nanoseconds stay."""
+    rule, given, record = Gcra(5, 50, 7), (-900, 10, 3_010, 1_020), (5, 23, 20, 2_000)
+    head, given_after, record_after = (7_099, 7, 49), (-900, 24, 7_023, 1_020), (5, 53, 46, 2_000)
+    assert rule.take((3_040, 3, 7, *given, *record), 1_000, 1) == (*head, *given_after, *record_after)
+    assert rule.take((3_040, 3, 7, *record), 1_000, 1) == (*head, *record_after)
+    assert rule.take((3_040, 3, 7, *given), 1_000, 1) == (*head, *given_after)
+    assert rule.take((7_094, 7, 49, *given, *record), 1_000, 1) == (*head, *given, *record)

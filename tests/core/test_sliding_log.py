@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.core.lease import Receipt
-from headway.core.outcome import Admitted, Refused
+from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import MINUTE, SECOND
+from headway.core.rule import CLOCK_SLACK_NS
 from headway.core.sliding_log import SlidingLog
 
 THREE = SlidingLog(3, MINUTE)
@@ -81,3 +82,22 @@ def test_the_rest_of_what_a_log_does() -> None:
     assert [rule.clears_after((950, 2, 980, 3), 1_000, units) for units in (0, 1, 2, 3, 6)] == [0, 50, 50, 80, 150]
     assert (rule.expires_at((950, 2, 980, 3)), rule.expires_at(())) == (1_080, 0)
     assert rule.dump((950, 2)) == rule.load((950, 2)) == (950, 2)
+
+
+def test_arrivals_beyond_the_slack_in_the_future_count_as_come_now() -> None:
+    """To the nanosecond, each with its units, those of now joined by them; a refusal keeps that and a look does not."""
+    rule, now = SlidingLog(5, MINUTE), 100 * SECOND
+    edge = now + CLOCK_SLACK_NS
+    honest = (now - SECOND, 1, now, 2, edge, 2)
+    assert rule.decide(honest, now, 1)[0] is honest
+    assert rule.decide(honest, now, 1)[1] == Refused(0, 59 * SECOND, 59 * SECOND, 70 * SECOND)
+    beyond = (now - SECOND, 1, edge, 2, edge + 1, 1, 2 * edge, 1)
+    capped = (now - SECOND, 1, now, 2, edge, 2)
+    assert rule.decide(beyond, now, 1) == (capped, Refused(0, 59 * SECOND, 59 * SECOND, 70 * SECOND))
+    assert rule.decide(beyond, now, 6) == (capped, Never(5, 0, 59 * SECOND, 70 * SECOND))
+    looked, outcome = rule.decide(beyond, now, 0)
+    assert looked is beyond
+    assert outcome == Admitted(0, 59 * SECOND, 70 * SECOND)
+    assert rule.decide((now, 1, edge + 1, 2), now, 1)[0] == (now, 4)
+    assert rule.decide((edge + 1, 2), now, 4) == ((now, 2), Refused(3, MINUTE, MINUTE, MINUTE))
+    assert SlidingLog(10, MINUTE).scaled(beyond, now, rule) == (now - SECOND, 2, now, 4, edge, 4)
