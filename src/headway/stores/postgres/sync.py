@@ -258,9 +258,11 @@ class PostgresStore(BasePostgresStore):
         self._ready = True
 
     def _version(self, connection: Any) -> int | None:
-        there = connection.execute(VERSION, (self.schema,)).fetchone()[0]
-        found = connection.execute(f"SELECT {self.schema}.schema_version()").fetchone()[0] if there else None
-        return None if found is None else int(found)
+        there = connection.execute(VERSION, (self.schema,)).fetchone()
+        if not there[0]:
+            return None
+        found = connection.execute(f"SELECT {self.schema}.schema_version()").fetchone()
+        return None if found[0] is None else int(found[0])
 
     def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
         with connection.transaction():
