@@ -39,7 +39,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "growing_wait": ("core/test_growing_wait.py", BESIDE),
     "key": ("core/test_key.py",),
     "leaky_bucket": ("core/test_leaky_bucket.py", BESIDE),
-    "limit": ("core/test_limit.py",),
+    "limit": ("core/test_limit.py", "core/test_limit_fields.py"),
     "outcome": ("core/test_outcome.py",),
     "quota": ("core/test_quota.py", "core/test_quota_errors.py"),
     "reserved": ("core/test_reserved.py",),
