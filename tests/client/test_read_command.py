@@ -67,7 +67,8 @@ def test_zone_and_arrival_are_used(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (("no-such-file",), 65, "No such file"),
+        (("no-such-file",), 66, "no-such-file: cannot be read: No such file"),
+        ((".",), 66, ".: cannot be read: Is a directory"),
         (("--zone", "Nowhere/City", "x"), 64, "--zone"),
         (("--received-at", "noon", "x"), 64, "--received-at"),
     ],
@@ -75,12 +76,23 @@ def test_zone_and_arrival_are_used(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_errors_are_one_line(
     arguments: tuple[str, ...], code: int, says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A bad argument ends with 64, an unreadable capture with 65, each with one line on standard error."""
+    """A bad argument ends with 64, a file that cannot be read with 66, each with one line on standard error."""
     assert run(*arguments) == code
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert says in captured.err
+
+
+def test_a_capture_without_end_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is larger than a capture can be is not read into memory, and ends with 65."""
+    monkeypatch.setattr("headway.cli.read._LARGEST", 100)
+    file = tmp_path / "large.txt"
+    file.write_text("HTTP/1.1 429 Slow\r\n\r\n" + "x" * 100)
+    assert run(str(file)) == 65
+    assert "large.txt: holds more than" in capsys.readouterr().err
 
 
 def test_garbage_is_unreadable(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,8 +40,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Compare the algorithms on one pattern of arrivals, from a log or a named one: what each admits over time, "
         "the most in any period, the state it keeps, the waits it tells and whether they hold. All but the drip process are "
         "decided by the code that decides live.",
-        epilog="Exit status: 0; 64 for an option that cannot be; 65 for a log in which no line parses; 66 for a log that "
-        "cannot be read; 130 after Ctrl-C, with a partial report of a log.",
+        epilog="Exit status: 0; 64 for an option that cannot be; 65 for a log in no known format, or in which no line "
+        "parses; 66 for a log that cannot be read; 69 for an extra that is not installed; 130 after Ctrl-C, with a partial report of a log.",
     )
     parser.add_argument(
         "--limit", default="10/s", metavar="QUOTA", help="such as '5 per 60s burst 2' (default: %(default)s)"
@@ -126,8 +126,11 @@ def _by(args: argparse.Namespace) -> str:
 
 
 def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, ...], by: str) -> int:
+    from headway.analysis.logs.formats import format_named
     from headway.analysis.logs.read import read_logs
 
+    if args.format is not None:
+        format_named(args.format)
     comparing = Comparing(quota, contenders_for(quota, algorithms), min(SECOND, quota.period_ns))
     faults: list[Fault] = []
     lines = unread = 0
@@ -148,6 +151,8 @@ def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, 
                     comparing.add(arrival.key, arrival.at)
     except OSError as error:
         return _fail(f"{error.filename or args.log[0]}: cannot be read: {error.strerror or error}", _NO_LOG)
+    except ValueError as error:  # what the log is, not what the options are: those are checked by now
+        return _fail(str(error), exit_codes.UNAVAILABLE if "pip install" in str(error) else exit_codes.NEVER)
     partial = f"stopped by Ctrl-C after {lines:,} lines" if ctrl_c.stopped else ""
     for fault in faults:
         print(f"headway compare: {fault.source}:{fault.number}: {fault.problem}", file=sys.stderr)

@@ -13,7 +13,8 @@ from headway.client.captures import Capture, from_json_lines, from_text
 from headway.client.reading import read
 from headway.client.rejection import Rejection
 
-_USAGE, _UNREADABLE = 64, 65
+_USAGE, _UNREADABLE, _NO_FILE = 64, 65, 66
+_LARGEST = 256 * 1024 * 1024
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,6 +23,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "read",
         help="explain a captured refusal: what kind, which limit, when to try again",
         description="Explain captured responses: the output of curl -i (or -v), a HAR file, or JSON lines.",
+        epilog="Exit status: 0; 64 for an option that cannot be; 65 for content that is no capture; 66 for a file that "
+        "cannot be read.",
     )
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="the capture; - is standard input")
     parser.add_argument("--json", action="store_true", help="print one JSON object a response")
@@ -36,7 +39,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code: 0, 64 for a bad argument, 65 for a capture that can't be read."""
+    """Run the command; return the exit code: 0, 64 for a bad argument, 65 for content that is no capture, 66 for a file that can't be read."""
     try:
         received_at = datetime.fromisoformat(args.received_at) if args.received_at else None
     except ValueError:
@@ -48,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, OSError, KeyError):
         return _complain(f"--zone is a time zone such as Asia/Tokyo, not {args.zone!r}", _USAGE)
     try:
-        raw = sys.stdin.buffer.read() if args.file == "-" else Path(args.file).read_bytes()
+        raw = _content(args.file)
     except OSError as error:
-        return _complain(f"{args.file}: {error.strerror or error}", _UNREADABLE)
+        return _complain(f"{args.file}: cannot be read: {error.strerror or error}", _NO_FILE)
+    if len(raw) > _LARGEST:
+        return _complain(f"{args.file}: holds more than 256 MiB; expected a capture", _UNREADABLE)
     try:
         text = raw.decode("utf-8", "replace")
         for capture in from_json_lines(text) if args.jsonl else from_text(text):
@@ -60,6 +65,14 @@ def run(args: argparse.Namespace) -> int:
     except ValueError as error:
         return _complain(f"{'standard input' if args.file == '-' else args.file}: {error}", _UNREADABLE)
     return 0
+
+
+def _content(name: str) -> bytes:
+    """Return what is in the file, or on standard input; of one that is too large only a byte more than is allowed."""
+    if name == "-":
+        return sys.stdin.buffer.read(_LARGEST + 1)
+    with Path(name).open("rb") as file:
+        return file.read(_LARGEST + 1)
 
 
 def _complain(message: str, code: int) -> int:
