@@ -25,7 +25,7 @@ from headway.client._body_fields import (
     plain_key,
 )
 from headway.client._limits import ShownLimit
-from headway.client._moments import number, offset
+from headway.client._moments import duration, number, offset
 
 _LARGEST = 16_384  # characters of JSON that are parsed; refusals are small
 _NODES = 160
@@ -141,6 +141,8 @@ class _Walk:
         """Walk the whole body."""
         if isinstance(value, dict):
             inner = next(iter(value.values())) if len(value) == 1 else None
+            if inner is None and "messages" in value and isinstance(value["messages"], list) and value["messages"]:
+                inner = value["messages"][0]  # an answer for each message that was sent
             self.said.failed = declares_failure(value) or (isinstance(inner, dict) and declares_failure(inner))
         elif isinstance(value, str):
             self.said.texts.append(_sentence(value))
@@ -211,6 +213,8 @@ class _Walk:
                 shown["source"] = raw
             return seconds is not None
         amount = number(text)
+        if role == "window" and amount is None:
+            amount, unit = duration(text), 1.0  # PT24H
         if amount is not None:
             shown[role] = amount * unit if role == "window" else int(amount)
         return amount is not None

@@ -17,7 +17,7 @@ _CODES_TEXT = """
     """
 CODES = frozenset(_CODES_TEXT.split())
 _SENTENCES_TEXT = """
-    message msg error errors errormessage errormsg detail details description errordescription info information note
+    message msg error errors errormessage errormsg detail details description errordescription errortext info information note
     reason title text result faultstring string errorsummary summary usermessage errordetail developermessage retmsg
     errorinfo warning explanation statusmessage exceptionmessage errmsg notice content moreinfo localizedmessage
     """
@@ -54,7 +54,7 @@ _WINDOWS = re.compile(
 )
 _UNITS = {"ms": 1e-3, "mi": 60.0, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "ho": 3600.0}
 _PLAIN = re.compile(r"[^a-z0-9]+")
-_ERROR_KEYS_TEXT = "error errors fault exception errorcode errormessage errorid errcode retcode"
+_ERROR_KEYS_TEXT = "error errors fault exception errorcode errormessage errorid errcode retcode errortext"
 _ERROR_KEYS = frozenset(_ERROR_KEYS_TEXT.split())
 _ERROR_TEXTS_TEXT = "error errors fault exception"
 ERROR_TEXTS = frozenset(_ERROR_TEXTS_TEXT.split())

@@ -77,14 +77,16 @@ def field_name(name: str) -> FieldName | None:
         label.append(stem)
     for i in range(family + 1, len(lower)):
         word = lower[i]
-        if word in QUANTITIES and not (quantity == "reset" and word != "reset"):
+        if word == "quota" and quantity is None:
+            quantity = "limit"  # of a limit, the quota is how many
+        elif word in QUANTITIES and not (quantity == "reset" and word != "reset"):
             if quantity is not None and quantity != "limit":
                 label.append(wire[i])
             else:
                 quantity = QUANTITIES[word]
         elif word in _UNITS and i == len(lower) - 1 and quantity is not None:
             unit = _UNITS[word]
-        elif (quantity is not None and word in _QUALIFIERS.get(quantity, ())) or word in ("burst", "info"):
+        elif (quantity is not None and word in _QUALIFIERS.get(quantity, ())) or word in ("burst", "info", "time"):
             continue
         elif word.endswith(("limit", "remaining", "reset")) and word != "limit":
             stem, quantity = _split(wire[i])

@@ -34,6 +34,10 @@ _ASKS_TO_WAIT = re.compile(
 )
 """What a limiter says under a status that stands for the caller's own mistakes."""
 _LIMITING = (Meaning.MONEY, Meaning.LOCKED, Meaning.OVERLOAD, Meaning.LIMIT)
+_OF_A_MOMENT = re.compile(
+    r"\b(?:credits?|balance)\b.{0,40}?\b(?:the current|this|each|every|per) (?:second|minute|hour)\b", re.IGNORECASE
+)
+"""Credits that come back by themselves, soon."""
 _ORDER = list(Meaning)
 
 
@@ -84,6 +88,8 @@ def decide(seen: Evidence) -> tuple[RejectionKind, str] | None:
         said = Meaning.QUOTA
     if seen.status in (400, 401) and said in (None, Meaning.TRANSIENT) and any(map(_ASKS_TO_WAIT.search, seen.texts)):
         said, source = Meaning.LIMIT, "body text"
+    if said is Meaning.MONEY and source == "body text" and any(map(_OF_A_MOMENT.search, seen.texts)):
+        said = Meaning.LIMIT
     if not _refused(seen, said, source, from_codes):
         return None
     short_name = max(_periods(seen.names), default=_DAY) < _DAY
