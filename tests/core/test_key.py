@@ -154,3 +154,21 @@ def test_what_cannot_be_a_key_is_refused_by_name(bad: object) -> None:
     ) as caught:
         key_part("phone", bad)
     assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [(None, "NoneType"), (True, "bool"), (1.5, "float"), (["a"], "list"), (("a", ("b", 1j)), "complex")],
+)
+def test_what_cannot_be_a_key_is_called_by_its_type(bad: object, kind: str) -> None:
+    """Of a tuple, the part that is at fault."""
+    with pytest.raises(AttributeUnusable, match=rf"^attribute 'phone' is a {kind}; a key is made of"):
+        key_part("phone", bad)
+
+
+def test_stored_keys_stay_as_they_are() -> None:
+    """Other versions of the program read them: one byte changed, and every counter would begin anew."""
+    assert encode_key("n", "per-é", "gcra", ("a", "b"), ("x\ud800", b"\x00y")) == (
+        b"h1s1:ns6:per-\xc3\xa9s4:gcrat2:s1:as1:bt2:s4:x\xed\xa0\x80b2:\x00y"
+    )
+    assert encode_key("", "l", "gcra", (), ()) == b"h1s0:s1:ls4:gcrat0:t0:"
