@@ -136,6 +136,19 @@ def test_reset_forgets_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     assert "everyone: unused, 1000 of 1000 left" in capsys.readouterr().out
 
 
+def test_reset_never_shows_a_secret(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The value of a secret attribute stays out of what a reset says, which ends in CI's logs."""
+    monkeypatch.setenv("HEADWAY_SECRET_KEY", "0123456789abcdef0123456789abcdef")
+    capsys.readouterr()
+    Path("secret.toml").write_text(
+        'store = "memory://"\n[[policies.p.limits]]\nname = "a"\nquota = "5/min"\nby = "account"\nsecret = true\n'
+    )
+    assert store("reset", URL, "--policy", "secret.toml", "account=s3cr3t", "--yes") == 0
+    out, err = capsys.readouterr()
+    assert "a for account=(secret)" in out
+    assert "s3cr3t" not in out + err
+
+
 @pytest.mark.parametrize("said", ["", "n", "yes"])
 def test_reset_asks_first(said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """On a terminal only y or yes resets; where nobody can be asked it is an error that names --yes."""

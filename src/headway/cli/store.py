@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.cli import exit_codes
+from headway.cli.safe import safe
 from headway.errors import AttributeMissing, ConfigError, LimitError, StoreUnusable, UnknownName
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def _inspect(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({name: _document(explanation) for name, explanation in found.items()}))
     else:
-        print("\n".join(f"{name}: {explanation}" for name, explanation in found.items()))
+        print(safe("\n".join(f"{name}: {explanation}" for name, explanation in found.items())))
     unknown = [one.decision.degraded for one in found.values() if one.decision.degraded]
     if unknown:
         print(f"headway store inspect: {unknown[0]}", file=sys.stderr)
@@ -150,7 +151,11 @@ def _reset(args: argparse.Namespace) -> int:
         if name not in known:
             raise UnknownName("limit", name, known)
     planned = {policy.name: limits for policy in policies if (limits := _to_reset(policy, attributes, args.limit))}
-    given = ", ".join(f"{name}={value}" for name, value in attributes.items()) or "everyone"
+    secret = {name for policy in policies for limit in policy.plain_limits for name in limit.secret}
+    given = safe(
+        ", ".join(f"{name}={'(secret)' if name in secret else value}" for name, value in attributes.items())
+        or "everyone"
+    )
     if not planned:
         there = [limit for policy in policies for limit in policy.plain_limits]
         raise LimitError(
