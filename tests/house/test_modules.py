@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from pathlib import Path
 
 import headway
@@ -33,6 +34,19 @@ def test_long_modules_say_why(root: Path, sources: dict[Path, ast.Module]) -> No
         lines = (root / "src/headway" / path).read_text("utf-8").count("\n")
         said = " ".join((ast.get_docstring(tree) or "").split())
         assert lines <= LONG or any(words in said for words in SAYS_WHY), f"{path} has {lines} lines"
+
+
+def test_every_rule_switched_off_says_which_and_why(root: Path, sources: dict[Path, ast.Module]) -> None:
+    """A ``noqa`` or ``type: ignore`` in the package has its code, and its reason behind it; a package without types is one."""
+    bare = [
+        f"{path}:{number}: {line.strip()}"
+        for path in sources
+        for number, line in enumerate((root / "src/headway" / path).read_text("utf-8").splitlines(), 1)
+        if "import-untyped" not in line
+        for off in re.findall(r"#\s*(?:noqa|type: ignore)(.*)", line)[-1:]
+        if not re.match(r"(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*|\[[a-z, -]+\])\s+(?:#|-)\s*\S", off)
+    ]
+    assert not bare
 
 
 def test_every_test_states_its_promise(root: Path) -> None:

@@ -59,7 +59,9 @@ def ask(
     text: str | None = None,
     assume_limit: bool = False,
 ) -> Iterator[Answer]:
-    """Send GET, or POST with ``text``, up to ``count`` times, one after another; a refusal is the last answer, so its wait is kept by not going on.
+    """Send GET, or POST with ``text``, up to ``count`` times, one after another.
+
+    A refusal is the last answer: its wait is kept by not going on.
 
     Args:
         url: what ``check_url`` accepts.

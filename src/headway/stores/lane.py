@@ -109,7 +109,7 @@ class Lane:
             return None
         ((interval, depth),) = self._whole
         lock, table, enter = self._lock, self._tables[0], self._enter
-        acquire, release, is_mine = lock.acquire, lock.release, lock._is_owned  # type: ignore[attr-defined]
+        acquire, release, is_mine = lock.acquire, lock.release, lock._is_owned  # type: ignore[attr-defined]  # RLock's own
         states = table.states
         ticks, anchor = AnchoredClock.parts(self._clock)
 
@@ -164,7 +164,7 @@ class Lane:
         """
         lock = self._lock
         all_states: list[dict[Key, Any]] = [table.states for table in self._tables]
-        acquire, release, is_mine = lock.acquire, lock.release, lock._is_owned  # type: ignore[attr-defined]
+        acquire, release, is_mine = lock.acquire, lock.release, lock._is_owned  # type: ignore[attr-defined]  # RLock's own
         intervals, depths = [interval for interval, _ in whole], [depth for _, depth in whole]
         ticks, anchor = AnchoredClock.parts(self._clock)
 

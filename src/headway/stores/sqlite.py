@@ -270,7 +270,7 @@ def _texts(cursor: sqlite3.Cursor, keys: Sequence[bytes]) -> list[str | None]:
         row = cursor.execute(_SELECT, keys).fetchone()
         return [None if row is None else row[0]]
     places = ",".join("?" * len(keys))
-    found = dict(cursor.execute(f"SELECT key, state FROM headway_state WHERE key IN ({places})", keys))  # noqa: S608
+    found = dict(cursor.execute(f"SELECT key, state FROM headway_state WHERE key IN ({places})", keys))  # noqa: S608  # marks
     return [found.get(key) for key in keys]
 
 

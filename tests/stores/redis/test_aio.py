@@ -201,7 +201,7 @@ def _sockets(port: int) -> set[str]:
     ours = set()
     for number in os.listdir("/proc/self/fd"):  # noqa: PTH208  # as many as there are
         try:
-            ours.add(os.readlink(f"/proc/self/fd/{number}"))  # noqa: PTH115
+            ours.add(os.readlink(f"/proc/self/fd/{number}"))  # noqa: PTH115  # its text, not a path
         except OSError:
             continue
     return ours & connected

@@ -214,7 +214,7 @@ class Variables:
 
 
 def _within(network: _Network, other: _Network) -> bool:
-    return network != other and network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]
+    return network != other and network.version == other.version and network.subnet_of(other)  # type: ignore[arg-type]  # of one version
 
 
 def _both(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> list[dict[str, Any]]:
