@@ -19,6 +19,7 @@ __all__ = ["RefusedClient", "Trial", "try_limit", "try_limits"]
 
 _FINE: Final = 10 * SECOND
 _EVERY: Final = 100_000
+"""After so many requests it is told how far it is, and recovered states are forgotten."""
 
 
 @dataclass(slots=True)
