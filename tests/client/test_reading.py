@@ -334,6 +334,8 @@ def test_http_dates_do_not_depend_on_the_machine() -> None:
         (200, '{"code":"LIMIT_50","discount":50,"currency":"EUR"}', None),
         (200, '{"code":"RATE_LIMITED","data":null,"trace":"a","took":1}', RejectionKind.RATE_LIMITED),
         (200, '{"status_code":1,"status_message":"Success."}', None),
+        (200, '{"data":{"error_code":0,"description":"Too many requests were answered"}}', None),
+        (400, '{"message":"The attachment limit has been exceeded."}', None),
         (404, '{"message":"NotFound"}', None),
         (503, "Down for maintenance. Please wait a few minutes before you try again.", RejectionKind.TRANSIENT),
     ],

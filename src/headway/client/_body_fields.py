@@ -30,7 +30,7 @@ NAMES = frozenset(_NAMES_TEXT.split())
 _WAITS = re.compile(
     r"(?:(?:x?ratelimit)?(?:retryafter|retryin|retrydelay|retrywait|retrybackoff|tryagainin|tryagainafter|wait|waittime|waitfor|waitperiod"
     r"|backoff|cooldown|estimatedtime|estimatedwait|lockout|lockedfor|timeleft|timetowait|timeremaining|availablein|delay"
-    r"|timeuntilreset|timetoreset|ttr|nextrequestin|retryafterduration|throttletime|timeuntilretry|retryinterval)"
+    r"|timeuntilreset|timetoreset|ttr|ttlremaining|nextrequestin|retryafterduration|throttletime|timeuntilretry|retryinterval)"
     r"|(?:(?:seconds?|secs?|time)(?:until|to|till|before|left|remaining)(?:reset|retry|wait|next\w*|unlock)?))"
     r"(?:in)?(ms|millis|milliseconds|s|secs?|seconds|m|mins?|minutes|h|hours)?"
 )
@@ -56,6 +56,7 @@ _UNITS = {"ms": 1e-3, "mi": 60.0, "s": 1.0, "se": 1.0, "m": 60.0, "h": 3600.0, "
 _PLAIN = re.compile(r"[^a-z0-9]+")
 _ERROR_KEYS_TEXT = "error errors fault exception errorcode errormessage errorid errcode retcode errortext"
 _ERROR_KEYS = frozenset(_ERROR_KEYS_TEXT.split())
+_ERROR_CODES = re.compile("err(?:or)?code")
 _ERROR_TEXTS_TEXT = "error errors fault exception"
 ERROR_TEXTS = frozenset(_ERROR_TEXTS_TEXT.split())
 _MESSAGES_TEXT = (
@@ -109,6 +110,11 @@ def is_code(key: str, value: str) -> bool:
 
 def declares_failure(fields: dict[Any, Any]) -> bool:
     """Whether a JSON object says that it is an error, or is nothing but a few sentences where an answer should be."""
+    inner = fields.get("data")
+    if isinstance(inner, dict) and any(
+        _ERROR_CODES.fullmatch(plain_key(str(raw))) and one for raw, one in inner.items()
+    ):
+        return True
     sentences = 0
     for raw, value in list(fields.items())[:64]:
         key = plain_key(str(raw))

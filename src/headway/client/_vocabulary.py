@@ -144,7 +144,7 @@ _SHAPE = re.compile(r"[A-Za-z][\w.:/-]{2,95}", re.A)
 _REQUESTS = re.compile(
     r"rate.?limit|rate exceeded|over.{0,12}limit|requests?|calls?\b|throttl|too (?:many|fast|quick|frequent)|slow down|flood"
     r"|quer(?:y|ies)|\bper\b|quota|credit|balance|billing|usage|overload|capacity|busy|retry|again|wait|attempts|daily|month|hits"
-    rf"|frequen|lag|budget|limit reached|{_ABROAD}"
+    rf"|frequen|lag|budget|limit reached|\bapi limit|{_ABROAD}"
 )
 _SIZES = re.compile(
     r"\b(?:size|length|characters?|bytes|payload|page|parameter|argument|depth|rows|columns|context|file|complexity of|too large|too long)\b"
