@@ -79,6 +79,42 @@ def test_a_proportional_change_keeps_the_share_rounded_up(algorithm: Algorithm, 
     assert left(limiter) == new - -(-used * new // old)
 
 
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("algorithm", COUNTING)
+@pytest.mark.parametrize("keep", ["as-is", "proportional", "reset"])
+def test_a_key_that_has_recovered_is_as_if_unused(
+    clock: ManualClock, tmp_path: Path, store: str, algorithm: Algorithm, keep: str
+) -> None:
+    """Long after its last hit, with its state still lying in the store: a whole new quota, decided by the store itself."""
+    limiter = made(clock, algorithm, store=STORES[store](clock, tmp_path))
+    for key in ("k", "other"):
+        limiter.hit(id=key, cost=5)
+    clock.advance(3 * 3600)
+    for quota, most in (("20 per hour", 20), ("7 per hour", 7)):
+        limiter.change_quota("l", quota, keep=keep)
+        looked = limiter.peek(id="k", cost=0)
+        assert (looked.degraded, looked.remaining) == (None, most)
+    taken = limiter.hit(id="k", cost=7)
+    assert (taken.allowed, taken.degraded) == (True, None)
+    limiter.store.close()
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("algorithm", COUNTING)
+def test_a_block_that_is_lifted_proportionally_remembers(
+    clock: ManualClock, tmp_path: Path, store: str, algorithm: Algorithm
+) -> None:
+    """Nothing is a share of 0, so through a quota of 0 and back the state stays as it is, whatever ``keep`` says."""
+    limiter = made(clock, algorithm, store=STORES[store](clock, tmp_path))
+    limiter.hit(id="k", cost=4)
+    limiter.change_quota("l", "0 per hour", keep="proportional")
+    assert limiter.hit(id="k").blocked
+    limiter.change_quota("l", "10 per hour", keep="proportional")
+    looked = limiter.peek(id="k", cost=0)
+    assert (looked.degraded, looked.remaining) == (None, 6)
+    limiter.store.close()
+
+
 def test_gcra_keeps_the_time_that_is_owed(clock: ManualClock) -> None:
     """As is: half an hour is owed before and after, so the reset does not move, whatever the new quota."""
     limiter = made(clock, Algorithm.GCRA)

@@ -62,12 +62,13 @@ class SlidingLog:
         """Remember an arrival without asking; see ``Rule.take``."""
         return _with(state or (), now, units)
 
-    def scaled(self, state: Arrivals, now: int, old: SlidingLog) -> Arrivals:
+    def scaled(self, state: Arrivals, now: int, old: SlidingLog) -> Arrivals | None:
         """Every arrival weighs the same share of the count; see ``Rule.scaled``."""
         live, _ = old._live(state, now)
-        return tuple(
+        scaled = tuple(
             number if index % 2 == 0 else -(-number * self.burst // old.burst) for index, number in enumerate(live)
         )
+        return scaled or None
 
     def clears_after(self, state: Arrivals | None, now: int, units: int) -> int:
         """See ``Rule.clears_after``."""

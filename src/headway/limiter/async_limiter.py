@@ -151,7 +151,7 @@ class AsyncLimiter(BaseLimiter):
     async def change_quota(self, name: str, quota: Quota | str, *, keep: Keep = "as-is") -> None:
         """See ``Limiter.change_quota``."""
         old, new = self._changed(name, quota, keep)
-        if keep == "proportional":
+        if keep == "proportional" and old.quota.count and new.quota.count:  # nothing is a share of 0
             await self.store.requota(self._namespace, old, new)
         elif keep == "reset":
             await self.store.clear(self._namespace, old)

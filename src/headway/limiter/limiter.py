@@ -214,8 +214,8 @@ class Limiter(BaseLimiter):
         Args:
             name: the limit's.
             quota: the new one, for the same algorithm.
-            keep: "as-is" keeps what every key owes (GCRA: the time; windows: the units), "proportional" the share of
-                the quota that is in use, rounded up, "reset" nothing. The latter two visit every key of the limit.
+            keep: "as-is" keeps what every key owes (GCRA: time; windows: units), "proportional" its share of the quota,
+                rounded up (of 0: as is), "reset" nothing. The latter two visit every key; one process asks for all.
 
         Raises:
             UnknownName: no limit of that name.
@@ -224,7 +224,7 @@ class Limiter(BaseLimiter):
             StoreError: the store could not do it; the quota is unchanged.
         """
         old, new = self._changed(name, quota, keep)
-        if keep == "proportional":
+        if keep == "proportional" and old.quota.count and new.quota.count:  # nothing is a share of 0
             self.store.requota(self._namespace, old, new)
         elif keep == "reset":
             self.store.clear(self._namespace, old)
