@@ -185,13 +185,18 @@ class Requests:
         """How many requests have each of ``KEYS``; ``network`` only counts those of IPv6. Ask before ``settle``."""
         self._write()
         shown = ", ".join(f"count({_COLUMN.get(key, key) if key != 'network' else 'network'})" for key in KEYS)
-        row = self._ask(f"SELECT {shown} FROM requests").fetchone() or (0,) * len(KEYS)
+        row = self._row(f"SELECT {shown} FROM requests") or (0,) * len(KEYS)
         return dict(zip(KEYS, row, strict=True))
 
     def one(self, query: str, *arguments: object) -> Any:
         """The one value of a query."""
-        row = self._ask(query, list(arguments)).fetchone()
+        row = self._row(query, list(arguments))
         return row[0] if row else None
+
+    def _row(self, query: str, parameters: object = None) -> tuple[Any, ...] | None:
+        """The only row of a query. All are fetched: an answer that is still open forbids ``register``."""
+        rows = self._ask(query, parameters).fetchall()
+        return rows[0] if rows else None
 
 
 def key_in_sql(key: str, table: str = "") -> str:

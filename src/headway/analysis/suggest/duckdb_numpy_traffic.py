@@ -13,11 +13,14 @@ import numpy
 from headway.analysis.suggest.agents import AgentKind
 from headway.analysis.suggest.duckdb_numpy_requests import BATCH, FETCH, Requests, key_in_sql
 from headway.analysis.suggest.facts import FACTS, Facts
+from headway.analysis.suggest.numpy_most import Most
 from headway.analysis.suggest.percentiles import Histogram
 from headway.core.quota import SECOND
 
 __all__ = ["Traffic"]
 
+PIECE: Final = 500_000
+"""So many rows of a table are held at a time."""
 _TEN_MINUTES: Final = 600 * SECOND
 
 
@@ -26,7 +29,7 @@ class Traffic(Requests):
 
     def span(self) -> tuple[int, int] | None:
         """The times of the first and the last request, in ns since 1970; None of no request."""
-        first, last = self._ask("SELECT min(moment), max(moment) FROM hits").fetchone() or (None, None)
+        first, last = self._row("SELECT min(moment), max(moment) FROM hits") or (None, None)
         return None if first is None else (first, last)
 
     def counts(self) -> tuple[int, int]:
@@ -172,7 +175,7 @@ class Traffic(Requests):
     def agent_shares(self) -> dict[str, int]:
         """How many requests come from each kind of agent."""
         shown = ", ".join(f"coalesce(sum({kind.value}), 0)::BIGINT" for kind in AgentKind)
-        row = self._ask(f"SELECT {shown} FROM of_agents").fetchone() or ()
+        row = self._row(f"SELECT {shown} FROM of_agents") or ()
         return dict(zip([kind.value for kind in AgentKind], row, strict=True))
 
     def put_kinds(self, kinds: Iterator[tuple[int, int]]) -> None:
@@ -279,19 +282,30 @@ class Traffic(Requests):
 
     def busiest_client(self) -> tuple[str, int, int]:
         """The client with the most wanted requests, how many these are, and how many different agents it has."""
-        found = self._ask(
+        name, wanted, agents = self._row(
             "SELECT c.name, c.wanted, a.agents FROM clients c JOIN of_agents a ON a.client = c.id WHERE c.id = 1"
-        ).fetchone()
-        return found or ("-", 0, 0)
+        ) or ("-", 0, 0)
+        return name, wanted, agents
 
     def most_within(self, window: int, *, together: bool = False) -> int:
         """The most requests of one client, or of all together, in any half-open window of this many ns."""
-        each = "" if together else "PARTITION BY client "
-        found = self.one(
-            f"SELECT max(n) FROM (SELECT count(*) OVER ({each}ORDER BY moment RANGE BETWEEN {window - 1} PRECEDING AND "
-            "CURRENT ROW) AS n FROM hits WHERE wanted = 1)"
-        )
-        return int(found or 0)
+        # Not by OVER: DuckDB holds a window function's partition in memory, and a partition can be the whole log.
+        most = Most(window)
+        if together:
+            self._ask(
+                "CREATE TABLE times AS SELECT 0::BIGINT AS client, moment, wanted FROM hits WHERE wanted = 1 ORDER BY moment"
+            )
+        table = "times" if together else "hits"
+        rows = int(self.one(f"SELECT coalesce(max(rowid) + 1, 0) FROM {table}"))
+        for first in range(0, rows, PIECE):
+            piece = self._ask(
+                f"SELECT client, moment FROM {table} WHERE rowid BETWEEN {first} AND {first + PIECE - 1} AND wanted = 1 "
+                "ORDER BY client, moment"
+            ).fetchnumpy()
+            most.add(piece["client"], piece["moment"])
+        if together:
+            self._ask("DROP TABLE times")
+        return most.found
 
     def those(self, clients: Sequence[int], where: str) -> frozenset[int]:
         """Those of some clients for which a condition on ``kind`` and ``client`` holds; see ``arrivals``."""
