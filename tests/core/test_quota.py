@@ -323,6 +323,8 @@ def test_several_quotas_are_separated_by_semicolons() -> None:
     ("text", "window_ns", "most"),
     [
         ("0/s", 10 * SECOND, 0),
+        ("1/s", 0, 1),
+        ("1/day in UTC", 0, 2),
         ("10/s burst 3", 0, 3),
         ("10/s burst 3", 99 * MILLISECOND, 3),
         ("10/s burst 3", 100 * MILLISECOND, 4),
