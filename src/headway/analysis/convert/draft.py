@@ -78,11 +78,13 @@ class Draft:
     notes: list[Note] = field(default_factory=list)
     store: str | None = None
     comments: list[str] = field(default_factory=list)
+    _noted: set[Note] = field(default_factory=set, init=False, repr=False, compare=False)
 
     def note(self, what: str, line: int | None = None, limit: str = "") -> None:
         """Note something, once."""
         note = Note(what, line, limit)
-        if note not in self.notes:
+        if note not in self._noted:
+            self._noted.add(note)
             self.notes.append(note)
 
     def error(self, problem: str, line: int | None = None) -> ConfigError:

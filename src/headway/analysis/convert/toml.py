@@ -21,17 +21,19 @@ def policy_file(draft: Draft) -> str:
     lines = [f"# Converted from {draft.origin}{'' if name == '-' else f' ({name})'} by headway convert."]
     for comment in draft.comments:
         lines += _comment(comment)
-    named = {limit.name for policy in draft.policies for limit in policy.limits}
+    noted: dict[str, list[Note]] = {limit.name: [] for policy in draft.policies for limit in policy.limits}
     for note in draft.notes:
-        if note.limit not in named:
+        if note.limit in noted:
+            noted[note.limit].append(note)
+        else:
             lines += _noted(note)
     lines += ["", f"store = {_value(draft.store or 'memory://')}"]
     for policy in draft.policies:
-        lines += _policy(policy, draft)
+        lines += _policy(policy, noted)
     return "\n".join(lines) + "\n"
 
 
-def _policy(policy: PolicyDraft, draft: Draft) -> Iterator[str]:
+def _policy(policy: PolicyDraft, noted: Mapping[str, Iterable[Note]]) -> Iterator[str]:
     yield ""
     for comment in policy.comments:
         yield from _comment(comment)
@@ -46,7 +48,7 @@ def _policy(policy: PolicyDraft, draft: Draft) -> Iterator[str]:
     for place, limit in enumerate(policy.limits):
         if place:
             yield ""
-        yield from _limit(limit, table, [note for note in draft.notes if note.limit == limit.name])
+        yield from _limit(limit, table, noted[limit.name])
 
 
 def _limit(limit: LimitDraft, table: str, notes: Iterable[Note]) -> Iterator[str]:
