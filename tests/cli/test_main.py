@@ -109,3 +109,26 @@ def test_a_full_disk_is_one_line(words: tuple[str, ...], unbuffered: str) -> Non
             env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         )
     assert (run.returncode, run.stderr) == (74, "headway: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "words"),
+    [
+        *(("ascii", (command, "--help")) for command in COMMANDS),
+        *((encoding, ("lint", "{folder}/log\udcff")) for encoding in ("ascii", "cp437", "utf-8")),
+    ],
+)
+def test_a_terminal_that_cannot_show_a_character_is_no_error(
+    tmp_path: Path, encoding: str, words: tuple[str, ...]
+) -> None:
+    """A character that the output's encoding has not comes as its escape, as on standard error; nothing fails."""
+    log = '192.0.2.1 - - [30/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 429 12 "-" "…"\n'
+    (tmp_path / "log\udcff").write_text(log, "utf-8")
+    run = subprocess.run(
+        [sys.executable, "-m", "headway", *(word.format(folder=tmp_path) for word in words)],
+        capture_output=True,
+        timeout=DEADLINE_S,
+        env={**os.environ, "PYTHONIOENCODING": encoding},
+    )
+    assert (run.returncode, b"Traceback" in run.stderr) == (0, False)
+    assert run.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; see ``exit_codes``. Wrong usage ends in ``SystemExit`` with 64.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):  # as on standard error: no character is a reason to fail
+        sys.stdout.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = [command for command in COMMANDS if command in given[:1]]
     parser = make_parser(wanted or COMMANDS)
