@@ -70,6 +70,8 @@ def test_units_come_off_the_arrival_they_were_charged_as() -> None:
     for now, units, receipt in ((1_050, 2, old), (1_000, 0, old), (1_000, 1, Receipt(970, 1, 0, Admitted(0, 1, 100)))):
         assert rule.give_back(state, now, units, receipt) is state
     assert rule.give_back(None, 1_000, 1, old) is None
+    early = Receipt(5, 1, 0, Admitted(3, 100, 100))
+    assert rule.give_back((3, 5, 5, 1), 10, 1, early) == (3, 5), "five units are no instant"
 
 
 def test_the_rest_of_what_a_log_does() -> None:
@@ -81,6 +83,7 @@ def test_the_rest_of_what_a_log_does() -> None:
     assert SlidingLog(2, 100).scaled((800, 5, 950, 1, 980, 3), 1_000, rule) == (950, 1, 980, 2)
     assert [rule.clears_after((950, 2, 980, 3), 1_000, units) for units in (0, 1, 2, 3, 6)] == [0, 50, 50, 80, 150]
     assert (rule.expires_at((950, 2, 980, 3)), rule.expires_at(())) == (1_080, 0)
+    assert (rule.expires_at((950, 2)), rule.expires_at((950, 2, 980, 2, 990, 1))) == (1_050, 1_090)
     assert rule.dump((950, 2)) == rule.load((950, 2)) == (950, 2)
 
 
@@ -101,3 +104,13 @@ def test_arrivals_beyond_the_slack_in_the_future_count_as_come_now() -> None:
     assert rule.decide((now, 1, edge + 1, 2), now, 1)[0] == (now, 4)
     assert rule.decide((edge + 1, 2), now, 4) == ((now, 2), Refused(3, MINUTE, MINUTE, MINUTE))
     assert SlidingLog(10, MINUTE).scaled(beyond, now, rule) == (now - SECOND, 2, now, 4, edge, 4)
+
+
+def test_a_refusal_waits_for_as_many_units_as_it_lacks_and_writes_nothing() -> None:
+    """Up to the whole count; what has stopped counting is dropped when something is charged, not before."""
+    rule, state = SlidingLog(5, 100), (800, 4, 950, 2, 980, 3)
+    for cost, wait in ((1, 50), (2, 50), (3, 80), (5, 80)):
+        after, outcome = rule.decide(state, 1_000, cost)
+        assert after is state
+        assert outcome == Refused(0, wait, 50, 80)
+    assert rule.decide(state, 1_050, 2) == ((980, 3, 1_050, 2), Admitted(0, 30, 100))
