@@ -192,6 +192,29 @@ def test_no_log_at_all_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "none of the first 1 lines is in a known format: 'hello'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", [["suggest"], ["replay", "--limit", "5/min"]])
+@pytest.mark.parametrize("mark", ["utf-16-le", "utf-16-be"])
+def test_a_log_in_utf_16_is_said_with_what_to_do(
+    command: list[str], mark: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What PowerShell writes is not shown as lines of escaped bytes, but named in one line."""
+    (tmp_path / "wide").write_bytes(
+        ('\ufeff203.0.113.7 - - [25/Oct/2015:04:11:25 +0100] "GET / HTTP/1.1" 200 5\n').encode(mark)
+    )
+    assert main([*command, str(tmp_path / "wide")]) == 65
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "wide: is in UTF-16; expected UTF-8: iconv" in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_one_request_is_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The report's first sentence counts in English."""
+    (tmp_path / "one").write_text('203.0.113.7 - - [25/Oct/2015:04:11:25 +0100] "GET / HTTP/1.1" 200 5\n')
+    assert main(["suggest", str(tmp_path / "one")]) == 0
+    assert "1 request of 1 client (by address)" in capsys.readouterr().out
+
+
 def test_a_missing_extra_is_named(
     log: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

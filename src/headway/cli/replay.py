@@ -31,7 +31,8 @@ _ALGORITHMS: Final = tuple(name.value for name in Algorithm if name is not Algor
 _EVERYONE: Final = "everyone"
 _LONGEST_SHOWN: Final = 80
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_OTHER_MAGIC: Final = (b"PAR1", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\x00")  # Parquet, Zstandard, bzip2, xz
+_OTHER_MAGIC: Final = (b"PAR1", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\x00", b"\xff\xfe", b"\xfe\xff")
+"""How Parquet, Zstandard, bzip2, xz and UTF-16 begin, of which the last is refused."""
 _LOOKED_AT: Final = 256 * 1024
 _EXAMPLE: Final = '203.0.113.7 - - [25/Oct/2015:04:11:25 +0100] "GET / HTTP/1.1" 200 512'
 _FOR_POLICIES: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping
 from typing import Final
 
@@ -56,8 +57,10 @@ def detect(beginning: bytes, source: str, columns: Mapping[str, str] | None = No
         columns: names that somebody gave to columns.
 
     Raises:
-        ValueError: no line is in any format; shows the first one that is not empty.
+        ValueError: no line is in any format; shows the first one that is not empty. Or the log is in UTF-16.
     """
+    if beginning.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell's > writes
+        raise ValueError(f"{source}: is in UTF-16; expected UTF-8: iconv -f UTF-16 -t UTF-8 LOG | headway … -")
     if beginning.startswith(PARQUET_MAGIC):
         return "parquet"
     lines = [line for line in beginning.decode("utf-8", "backslashreplace").split("\n")[:_LOOKED_AT] if line.strip()]

@@ -45,7 +45,7 @@ def _each(found: Suggestion) -> str:
 def _counted(found: Suggestion) -> str:
     if not found.requests:
         return f"{found.lines:,} lines, no requests."
-    said = f"{found.requests:,} requests of {count_of(found.clients, 'client')} (by {_each(found)})"
+    said = f"{count_of(found.requests, 'request')} of {count_of(found.clients, 'client')} (by {_each(found)})"
     if found.span:
         said += f", {said_time(found.span[0])} to {said_time(found.span[1])}"
     return said + (f"; {found.unparsed:,} of {found.lines:,} lines could not be read" if found.unparsed else "") + "."

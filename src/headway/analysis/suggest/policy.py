@@ -25,7 +25,7 @@ def policy_toml(found: Suggestion, match: str | None = None) -> str:
         match: which requests are to be limited.
     """
     head = [
-        f"# Suggested from {found.requests:,} requests of {count_of(found.clients, 'client')}.",
+        f"# Suggested from {count_of(found.requests, 'request')} of {count_of(found.clients, 'client')}.",
         *([f"# Not the whole log: {printable(found.partial, 200)}."] if found.partial else []),
         *(f"# Note: {printable(warning, 300)}." for warning in found.warnings),
         "",
