@@ -89,6 +89,8 @@ def prepared(module: str, folder: Path, examples: int) -> None:
             shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, folder / name)
+    mutated_source = folder / "src" / "headway" / "core" / f"{module}.py"
+    mutated_source.write_text(plain_methods(mutated_source.read_text("utf-8")), "utf-8")
     tests = [f"tests/{test}" for test in TESTS[module] if (ROOT / "tests" / test).exists()]
     settings = folder / "pyproject.toml"
     one_process = settings.read_text("utf-8").replace(" -n auto --dist loadgroup", "")  # mutmut forks by itself
@@ -97,6 +99,21 @@ def prepared(module: str, folder: Path, examples: int) -> None:
     )
     shared = folder / "tests" / "conftest.py"
     shared.write_text(shared.read_text("utf-8").replace("1000 if LONG else 100", str(examples)), "utf-8")
+
+
+def plain_methods(source: str) -> str:
+    """The same module with ``name = property(name)`` below each property: mutmut leaves decorated methods as they are."""
+    lines = source.splitlines()
+    kinds = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.ClassDef)]
+    for kind in sorted(kinds, key=lambda each: each.lineno, reverse=True):
+        if any("Enum" in ast.unparse(base) for base in kind.bases):
+            continue
+        for method in reversed([each for each in kind.body if isinstance(each, ast.FunctionDef)]):
+            decorators = [ast.unparse(each) for each in method.decorator_list]
+            if decorators in (["property"], ["cached_property"]) and method.end_lineno:
+                lines.insert(method.end_lineno, f"    {method.name} = {decorators[0]}({method.name})")
+                del lines[method.lineno - 2]
+    return "\n".join(lines) + "\n"
 
 
 def mutated(module: str, folder: Path, children: int, *, show: bool) -> int:

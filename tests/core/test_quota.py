@@ -299,7 +299,7 @@ def test_bad_numbers_are_refused_at_construction(numbers: tuple[object, ...]) ->
 
 def test_the_largest_and_the_smallest_are_still_quotas() -> None:
     """The bounds themselves are inside: 10**12 units, one nanosecond, a recovery of exactly 100 years."""
-    assert Quota(MAX_COUNT, 1).burst == MAX_COUNT
+    assert Quota(MAX_COUNT, 1).burst == Quota(5, 1, MAX_COUNT).burst == MAX_COUNT
     assert Quota(1, MAX_RECOVERY_NS).recovery_ns == MAX_RECOVERY_NS
     assert Quota(7, MAX_RECOVERY_NS, 7).recovery_ns == MAX_RECOVERY_NS
 
@@ -425,6 +425,7 @@ def test_a_duration_is_printed_with_the_largest_unit_that_divides_it(ns: int, pr
         (f"{MAX_COUNT}/s", Quota(MAX_COUNT, SECOND)),
         ("000000000000000000005/s", Quota(5, SECOND)),
         ("5/s burst 1", Quota(5, SECOND, 1)),
+        ("1_000_000_000_000/s burst 1,000,000,000,000", Quota(MAX_COUNT, SECOND)),
         ("1,000/s burst 2_000", Quota(1000, SECOND, 2000)),
         ("1" + " " * 197 + "/s", Quota(1, SECOND)),
         (f"1 per {'0' * 29}1 s", Quota(1, SECOND)),

@@ -90,6 +90,8 @@ def test_an_outcome_for_each_limit_or_none_of_it() -> None:
     """Limits and outcomes that do not belong together are an error, not a shorter list."""
     with pytest.raises(ValueError, match="shorter"):
         _ = denied((A, B), refused(5)).violated
+    with pytest.raises(ValueError, match="shorter"):
+        _ = passed((A, B), Admitted(1, 5, 5)).delay
 
 
 def test_without_limits_nothing_binds() -> None:

@@ -270,8 +270,6 @@ class _Reader:
             if week_start is not None:
                 raise self.fail("'starting' belongs to a calendar week: add 'in ZONE'")
             calendar = None
-        elif calendar is not None:
-            period_ns = _NOMINAL[calendar]
         return self.made(count, period_ns, burst, zone, calendar, week_start or 0)
 
     def at_once(self, count: int) -> Quota:
