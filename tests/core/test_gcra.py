@@ -218,3 +218,10 @@ def test_what_a_key_remembers_is_converted_to_another_quota_s_ticks() -> None:
     assert rule.take((3_040, 3, 7, *record), 1_000, 1) == (*head, *record_after)
     assert rule.take((3_040, 3, 7, *given), 1_000, 1) == (*head, *given_after)
     assert rule.take((7_094, 7, 49, *given, *record), 1_000, 1) == (*head, *given, *record)
+
+
+def test_a_rule_in_half_nanoseconds_keeps_its_ticks() -> None:
+    """A fresh key and one that another quota's whole nanoseconds tell of: the state says which ticks it is in."""
+    halves = Gcra(3, 6, 2)
+    assert halves.decide(None, 10, 1) == ((23, 2), Admitted(1, 2, 2))
+    assert halves.decide(11, 10, 1) == ((25, 2), Admitted(0, 1, 3))

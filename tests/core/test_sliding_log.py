@@ -114,3 +114,11 @@ def test_a_refusal_waits_for_as_many_units_as_it_lacks_and_writes_nothing() -> N
         assert after is state
         assert outcome == Refused(0, wait, 50, 80)
     assert rule.decide(state, 1_050, 2) == ((980, 3, 1_050, 2), Admitted(0, 30, 100))
+    three = (950, 1, 980, 2, 990, 2)
+    assert [getattr(rule.decide(three, 1_000, cost)[1], "retry_after", 0) for cost in (1, 2, 3, 4)] == [50, 80, 80, 90]
+    assert rule.decide((950, 3, 980, 5), 1_000, 0)[1] == Admitted(0, 80, 80), "debt is paid before anything is left"
+
+
+def test_a_hit_at_the_newest_instant_leaves_the_older_entries() -> None:
+    """It joins the last one, and no other."""
+    assert SlidingLog(5, 100).decide((950, 2, 980, 1), 980, 1)[0] == (950, 2, 980, 2)

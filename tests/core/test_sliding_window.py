@@ -259,3 +259,22 @@ def test_a_refund_after_a_small_step_back_takes_the_units_from_where_they_were_c
     assert isinstance(outcome, Admitted)
     assert RULE.give_back(state, 995, 3, Receipt(990, 3, 0, outcome)) == Counters(1100, 100, 1, 2)
     assert RULE.give_back(state, 1_150, 3, Receipt(990, 3, 0, outcome)) == Counters(1200, 100, 0, 1)
+
+
+def test_a_refusal_under_a_changed_period_tells_what_a_look_tells() -> None:
+    """As long as nothing is written the old windows hold: what is told besides the wait follows them, too."""
+    rule = SlidingWindow(10, 300)
+    state = Counters(1000, 100, 10, 0)
+    looked = rule.decide(state, 950, 0)[1]
+    assert looked.reset_after == 150
+    for cost in (1, 11):
+        outcome = rule.decide(state, 950, cost)[1]
+        assert (outcome.replenish_after, outcome.reset_after) == (looked.replenish_after, looked.reset_after)
+    refused = rule.decide(Counters(1000, 100, 4, 6), 950, 6)[1]
+    assert isinstance(refused, Refused)
+    assert refused.retry_after == 50, "four stay in view, and six fit"
+
+
+def test_at_the_end_of_another_quota_s_window_its_units_are_of_the_previous_one() -> None:
+    """To the nanosecond: they are wholly in view, and leave it from then on."""
+    assert RULE.decide(Counters(1000, 1000, 10, 7), 1000, 1)[1] == Refused(0, 10, 10, 100)
