@@ -113,9 +113,7 @@ class AttributeUnusable(HeadwayError, TypeError):
     def __init__(self, attribute: str, value: object, problem: str | None = None) -> None:
         self.attribute = attribute
         what = problem or f"is a {type(value).__name__}"
-        super().__init__(
-            f"attribute {attribute!r} {what}; a key is made of str, int, UUID, bytes or a tuple of these"
-        )
+        super().__init__(f"attribute {attribute!r} {what}; a key is made of str, int, UUID, bytes or a tuple of these")
 
 
 class UnknownName(HeadwayError, KeyError):
