@@ -288,3 +288,23 @@ def test_a_clock_set_back_over_midnight_neither_refills_nor_locks() -> None:
     after, outcome = rule.decide(state, midnight - 11 * SECOND, 1)
     assert after == Window(midnight, 2)
     assert outcome == Refused(0, 11 * SECOND, 11 * SECOND, 11 * SECOND)
+
+
+def test_a_rule_takes_everything_from_its_quota_and_whether_refusals_count() -> None:
+    """Count, zone, unit and first weekday; refusals do not count unless asked for."""
+    quota = Quota.parse("2/week starting sunday in UTC")
+    assert CalendarWindow.of(quota) == CalendarWindow(2, ZoneInfo("UTC"), "week", 6, count_refused=False)
+    assert CalendarWindow.of(quota, count_refused=True) == CalendarWindow(
+        2, ZoneInfo("UTC"), "week", 6, count_refused=True
+    )
+    assert CalendarWindow.of(quota).count_refused is False
+
+
+def test_the_first_instant_of_the_calendar_is_in_it_and_the_one_after_its_last_is_not() -> None:
+    """Months begin on their first day from -62 000 000 000 s on, and are of the nominal length from 221 000 000 000 s on."""
+    first, beyond = -62_000_000_000 * SECOND, 221_000_000_000 * SECOND
+    months = [CalendarWindow(1, ZoneInfo("UTC"), "month") for _ in range(4)]
+    assert [
+        months[index].window(now)[0] % (30 * DAY_S * SECOND) == 0
+        for index, now in enumerate((first - 1, first, beyond - 1, beyond))
+    ] == [True, False, False, True]
