@@ -180,12 +180,13 @@ class World:
                 self.as_if[name, step.key].refuse(now, cost)
             expected[name] = refused(model, now, cost, counted=step.kind == "peek" and model.limit.count_refused)
             return
+        before = list(model.history)
         held = model.charge(now, cost) if allowed and cost else None
         if held and step.kind != "peek":
             charged.append(((name, step.key), held, self.as_if[name, step.key].charge(now, cost)))
         expected[name] = admitted(model, now, bool(held))
         if held and step.kind == "peek":
-            model.history = [kept for kept in model.history if kept is not held]
+            model.history = before  # a look writes nothing: what has ended is not forgotten by it either
 
     def reset(self, step: Step) -> None:
         """The key is as if unused, and what was charged to it is nobody's to give back."""

@@ -110,8 +110,8 @@ def test_a_refused_request_says_which_limit_and_when_to_come_back(service: Servi
 
 def test_who_waits_as_told_is_admitted(service: Service) -> None:
     """A wait below a second is a Retry-After of 1, and the exact wait in ms is enough."""
-    service.check("fast", key="a")
-    answer = service.check("fast", key="a")
+    answers = (service.check("fast", key="a") for _ in range(50))  # two within 100 ms, even on a busy machine
+    answer = next(answer for answer in answers if answer.status_code == 429)
     assert answer.headers["retry-after"] == "1"
     time.sleep(answer.json()["retry_after_ms"] / 1000)
     assert service.check("fast", key="a").status_code == 200

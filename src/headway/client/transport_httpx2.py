@@ -14,7 +14,7 @@ try:
     import httpx2
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
-        "headway.client.transport_httpx2 needs httpx2: pip install httpx2", name=error.name
+        "headway.client.transport_httpx2 needs httpx2: pip install 'headway[httpx2]'", name=error.name
     ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
