@@ -79,11 +79,13 @@ def call_asgi(app: Any, scope: dict[str, Any]) -> Answer:
         begun: list[Any] = []
         parts: list[bytes] = []
         received = False
+        answered = asyncio.Event()
 
         async def receive() -> Any:
             nonlocal received
             if received:
-                await asyncio.Event().wait()
+                await answered.wait()
+                return {"type": "http.disconnect"}
             received = True
             return {"type": "http.request", "body": b"", "more_body": False}
 
@@ -93,6 +95,8 @@ def call_asgi(app: Any, scope: dict[str, Any]) -> Answer:
             elif message["type"] == "http.response.body":
                 assert begun
                 parts.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    answered.set()
 
         error: BaseException | None = None
         try:
