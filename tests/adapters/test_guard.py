@@ -181,7 +181,7 @@ def test_what_is_awaited_raises_into_the_flow() -> None:
         ("headway.adapters.celery_tasks", "celery", "pip install 'headway[celery]'"),
         ("headway.client.transport_aiohttp", "aiohttp", "pip install 'headway[aiohttp]'"),
         ("headway.client.transport_httpx", "httpx", "pip install 'headway[httpx]'"),
-        ("headway.client.transport_httpx2", "httpx2", "pip install httpx2"),
+        ("headway.client.transport_httpx2", "httpx2", "pip install 'headway[httpx2]'"),
         ("headway.client.transport_requests", "requests", "pip install 'headway[requests]'"),
         ("headway.client.transport_urllib3", "urllib3", "pip install urllib3"),
     ],

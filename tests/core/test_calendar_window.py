@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import struct
 import subprocess
 import sys
 import textwrap
@@ -308,3 +310,33 @@ def test_the_first_instant_of_the_calendar_is_in_it_and_the_one_after_its_last_i
         months[index].window(now)[0] % (30 * DAY_S * SECOND) == 0
         for index, now in enumerate((first - 1, first, beyond - 1, beyond))
     ] == [True, False, False, True]
+
+
+def _zone(rule: str) -> ZoneInfo:
+    """A zone of nothing but a POSIX rule (RFC 9636 §3.3): clocks that no real zone has at present."""
+    counts = struct.pack(">6l", 0, 0, 0, 0, 1, 4)
+    block = b"TZif2" + bytes(15) + counts + struct.pack(">lbb", 0, 0, 0) + b"AAA\0"
+    return ZoneInfo.from_file(io.BytesIO(block + block + b"\n" + rule.encode() + b"\n"))
+
+
+@pytest.mark.parametrize("unit", ["day", "week", "month"])
+@pytest.mark.parametrize(
+    ("rule", "days"),
+    [
+        ("AAA0BBB-1,J59/23:30,J200/12", 7),  # springs from 23:30 on the last of February to 00:30 on the first of March
+        ("AAA0BBB-1,J20/12,J60/0:30", 6),  # falls from 00:30 on the first of March back to 23:30
+        ("AAA0BBB-1,J20/12,J60/0", 6),  # falls back at midnight itself
+    ],
+)
+def test_windows_follow_one_another_where_the_clock_leaps_over_midnight(unit: str, rule: str, days: int) -> None:
+    """Every instant is in exactly one window: none overlaps another, none is left out, whichever was asked before."""
+    zone = _zone(rule)
+    edge = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * SECOND
+    moments = [edge + minutes * 60 * SECOND for minutes in range(-3 * 1440, 3 * 1440, 10)]
+    spans = [CalendarWindow(1, zone, unit).window(now) for now in moments]
+    for now, (start, end), (next_start, next_end) in zip(moments, spans, spans[1:], strict=False):
+        assert start <= now < end
+        assert (next_start, next_end) == (start, end) or next_start == end
+    assert len(set(spans)) == (days if unit == "day" else 2)
+    fresh = CalendarWindow(1, zone, unit)
+    assert [fresh.window(now) for now in reversed(moments)] == spans[::-1]
