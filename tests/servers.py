@@ -162,7 +162,11 @@ class Proxy:
             while True:
                 near, _ = self._listener.accept()
                 self.accepted += 1
-                far = socket.create_connection(("127.0.0.1", self.target))
+                try:
+                    far = socket.create_connection(("127.0.0.1", self.target))
+                except OSError:  # the server is down: who asks is hung up on, and the next one is listened to
+                    near.close()
+                    continue
                 self._open += [near, far]
                 for pair, back in (((near, far), False), ((far, near), True)):
                     thread = threading.Thread(target=self._carry, args=(*pair, back), daemon=True)
