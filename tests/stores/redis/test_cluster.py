@@ -19,12 +19,12 @@ from headway.stores.base import Store
 from headway.stores.redis import AsyncRedisStore, RedisStore
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.testing import StoreConformance, blocking
-from servers import Cluster, redis_cluster, redis_cluster_replica
+from servers import ALSO, Cluster, redis_cluster, redis_cluster_replica
 
 YEAR = "365 days"
 
 
-@pytest.fixture(scope="module", params=["redis-6.2", "valkey-9"])
+@pytest.fixture(scope="module", params=["redis-6.2", "valkey-9", *ALSO])
 def running(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with redis_cluster(request.param) as cluster:
         yield cluster
