@@ -17,8 +17,8 @@ from pathlib import Path
 from headway.analysis.access_log import line_pattern, whole_lines
 from headway.analysis.logs.read import read_logs
 from headway.analysis.replay import replay_log
-from headway.analysis.replay_fields import mapped
-from headway.analysis.replay_policy import Asked, fields_of, replay_policy
+from headway.analysis.replay.fields import mapped
+from headway.analysis.replay.policy import Asked, fields_of, replay_policy
 from headway.core.limit import Algorithm, Limit
 from headway.policy.policy import Policy
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.logs import compressed_log, denials, website_log
+from analysis.logs.made_logs import compressed_log, denials, website_log
 from headway.cli import replay
 from headway.core.limit import Algorithm
 

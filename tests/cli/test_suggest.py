@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from analysis.logs import line
+from analysis.logs.made_logs import line
 from headway.cli import main
 
 pytest.importorskip("duckdb")

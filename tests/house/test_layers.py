@@ -53,7 +53,7 @@ def test_the_parts_of_the_analysis_are_on_the_page(root: Path, sources: dict[Pat
     page = (root / "docs/explanation/architecture.md").read_text("utf-8")
     rows = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
     parts = {path.parts[1].removesuffix(".py") for path in sources if path.parts[0] == "analysis"} - {"__init__"}
-    for name in {"replay" if part.startswith("replay_") else part for part in parts}:
+    for name in parts:
         assert f"`{name}`" in rows
     for name in {path.parts[1] for path in sources if path.parts[0] == "stores" and len(path.parts) > 2}:
         assert f"`stores.{name}`" in page

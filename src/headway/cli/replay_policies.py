@@ -14,11 +14,11 @@ from typing import BinaryIO, Final
 from headway.analysis.access_log import request_matcher
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
-from headway.analysis.replay_fields import KEYED, Mapped, mapped, read_fields
-from headway.analysis.replay_figures import replay_report
-from headway.analysis.replay_limits import LimitReplay
-from headway.analysis.replay_policy import Asked, fields_of, replay_policy
-from headway.analysis.replay_report import PolicyReplay
+from headway.analysis.replay.fields import KEYED, Mapped, mapped, read_fields
+from headway.analysis.replay.figures import replay_report
+from headway.analysis.replay.limits import LimitReplay
+from headway.analysis.replay.policy import Asked, fields_of, replay_policy
+from headway.analysis.replay.report import PolicyReplay
 from headway.cli import exit_codes
 from headway.cli.interrupt import Interruptible
 from headway.cli.pictures import check, print_report, write

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.logs import line
+from analysis.logs.made_logs import line
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
 

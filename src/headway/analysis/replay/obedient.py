@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from headway.analysis.replay_side import LogClock, replayable
-from headway.analysis.replay_tally import Spread
+from headway.analysis.replay.side import LogClock, replayable
+from headway.analysis.replay.tally import Spread
 from headway.core.key import Key
 from headway.core.limit import Algorithm
 from headway.errors import AttributeMissing, AttributeUnexpected

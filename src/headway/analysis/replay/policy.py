@@ -14,12 +14,12 @@ from typing import Final
 
 from headway.analysis.access_log import request_matcher
 from headway.analysis.logs.block import Block, Fault
-from headway.analysis.replay_fields import MADE_OF, Mapped, values_of
-from headway.analysis.replay_limits import SideReplay, shown_key
-from headway.analysis.replay_obedient import Obedient
-from headway.analysis.replay_report import Compared, ObedientReplay, PolicyReplay, Statuses
-from headway.analysis.replay_series import Timeline
-from headway.analysis.replay_side import Ruling, Side
+from headway.analysis.replay.fields import MADE_OF, Mapped, values_of
+from headway.analysis.replay.limits import SideReplay, shown_key
+from headway.analysis.replay.obedient import Obedient
+from headway.analysis.replay.report import Compared, ObedientReplay, PolicyReplay, Statuses
+from headway.analysis.replay.series import Timeline
+from headway.analysis.replay.side import Ruling, Side
 from headway.core.key import Key
 from headway.core.quota import SECOND
 from headway.policy.choice import limits_of

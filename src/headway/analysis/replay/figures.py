@@ -8,10 +8,10 @@ from typing import Final
 
 from headway.analysis.explain import say_duration
 from headway.analysis.figures import Axis, Cell, Chart, Kind, Report, Scale, Section, Series, Table, say_time
-from headway.analysis.replay_limits import LimitReplay, SideReplay
-from headway.analysis.replay_obedient import KEEP
-from headway.analysis.replay_report import Compared, ObedientReplay, PolicyReplay, Statuses
-from headway.analysis.replay_series import Timeline
+from headway.analysis.replay.limits import LimitReplay, SideReplay
+from headway.analysis.replay.obedient import KEEP
+from headway.analysis.replay.report import Compared, ObedientReplay, PolicyReplay, Statuses
+from headway.analysis.replay.series import Timeline
 
 __all__ = ["replay_report", "sparkline"]
 

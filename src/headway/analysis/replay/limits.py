@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from headway.analysis.logs.block import printable
-from headway.analysis.replay_side import Side
-from headway.analysis.replay_tally import KeyTally, LimitTally
+from headway.analysis.replay.side import Side
+from headway.analysis.replay.tally import KeyTally, LimitTally
 from headway.analysis.suggest.masks import masked
 from headway.core.key import Key
 from headway.core.limit import Limit

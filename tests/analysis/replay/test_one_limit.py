@@ -7,10 +7,9 @@ import tracemalloc
 
 import pytest
 
+from analysis.logs.made_logs import denials, line, stream, visits, website_log
 from headway.analysis.replay import FIELDS, Replay, UnparsedLine, check_fields, replay_log
 from headway.core.limit import Limit
-
-from .logs import denials, line, stream, visits, website_log
 
 OFFICE, ABUSER = "203.0.113.50", "198.51.100.66"
 

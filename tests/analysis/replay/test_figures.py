@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from analysis.logs.made_logs import MIDNIGHT, line, stream
 from headway import AllowList, BanList, Limit, Overridden, TieredLimit, When
 from headway.analysis.figures import Report
 from headway.analysis.logs.read import read_logs
 from headway.analysis.pictures.terminal import report_text
-from headway.analysis.replay_fields import mapped
-from headway.analysis.replay_figures import replay_report, sparkline
-from headway.analysis.replay_limits import LimitReplay
-from headway.analysis.replay_policy import Asked, fields_of, replay_policy
-from headway.analysis.replay_tally import LimitTally
+from headway.analysis.replay.fields import mapped
+from headway.analysis.replay.figures import replay_report, sparkline
+from headway.analysis.replay.limits import LimitReplay
+from headway.analysis.replay.policy import Asked, fields_of, replay_policy
+from headway.analysis.replay.tally import LimitTally
 from headway.core.quota import SECOND
 from headway.policy.policy import Policy
-
-from .logs import MIDNIGHT, line, stream
 
 
 def report(*lines: bytes, series: bool = True, exempt: AllowList | None = None, **options: object) -> Report:

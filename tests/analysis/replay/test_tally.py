@@ -7,8 +7,8 @@ from math import ceil
 
 import pytest
 
-from headway.analysis.replay_series import MOST_STEPS, Timeline
-from headway.analysis.replay_tally import KeyTally, LimitTally, Spread
+from headway.analysis.replay.series import MOST_STEPS, Timeline
+from headway.analysis.replay.tally import KeyTally, LimitTally, Spread
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from headway.analysis.logs.block import Fault
-from headway.analysis.replay_limits import SideReplay, maybe_instant, say_instant
-from headway.analysis.replay_obedient import Obedient
-from headway.analysis.replay_series import Timeline
+from headway.analysis.replay.limits import SideReplay, maybe_instant, say_instant
+from headway.analysis.replay.obedient import Obedient
+from headway.analysis.replay.series import Timeline
 
 __all__ = ["Compared", "ObedientReplay", "PolicyReplay", "Statuses"]
 

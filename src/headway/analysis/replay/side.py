@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from headway.analysis.replay_tally import LimitTally
+from headway.analysis.replay.tally import LimitTally
 from headway.core.key import Key
 from headway.core.limit import Algorithm, Limit
 from headway.core.outcome import Admitted, Refused

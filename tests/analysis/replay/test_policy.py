@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from analysis.logs.made_logs import MIDNIGHT, denials, line, stream, website_log
 from headway import (
     AllowList,
     AttributeMissing,
@@ -30,16 +31,14 @@ from headway import (
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
 from headway.analysis.replay import replay_log
-from headway.analysis.replay_fields import mapped
-from headway.analysis.replay_policy import Asked, fields_of, replay_policy
-from headway.analysis.replay_report import PolicyReplay
-from headway.analysis.replay_side import Side
+from headway.analysis.replay.fields import mapped
+from headway.analysis.replay.policy import Asked, fields_of, replay_policy
+from headway.analysis.replay.report import PolicyReplay
+from headway.analysis.replay.side import Side
 from headway.core.limit import Algorithm
 from headway.core.quota import SECOND
 from headway.policy.policy import Policy
 from headway.testing import ManualClock
-
-from .logs import MIDNIGHT, denials, line, stream, website_log
 
 QUOTAS = (
     "1 per 5s",

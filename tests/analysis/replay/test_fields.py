@@ -6,7 +6,7 @@ import pytest
 
 from headway import AllowList, Limit, TieredLimit, When
 from headway.analysis.logs.block import Block
-from headway.analysis.replay_fields import Mapped, mapped, read_fields
+from headway.analysis.replay.fields import Mapped, mapped, read_fields
 from headway.policy.policy import Policy
 
 BLOCK = Block({"time": [1, 2], "address": ["192.0.2.1", "192.0.2.2"], "user": ["ann", None], "path": ["/a", "/b"]}, 2)

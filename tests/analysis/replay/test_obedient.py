@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from headway import BanList, Limit, Limiter, MemoryStore
-from headway.analysis.replay_obedient import DROP, KEEP, Obedient
+from headway.analysis.replay.obedient import DROP, KEEP, Obedient
 from headway.core.quota import SECOND
 from headway.policy.policy import Policy
 from headway.testing import ManualClock
@@ -67,7 +67,7 @@ def test_a_queue_s_delay_is_work_done_later() -> None:
 
 def test_a_herd_that_comes_back_again_and_again_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """Callers who share one counter are all told one instant; more tries than a bound are not simulated, and it is said."""
-    monkeypatch.setattr("headway.analysis.replay_obedient._TRIES", 100)
+    monkeypatch.setattr("headway.analysis.replay.obedient._TRIES", 100)
     model = Obedient(policy(Limit("all", "1 per hour")))
     for caller in range(70):
         model.arrive(f"caller {caller}", {}, 0)

@@ -1,0 +1,1 @@
+"""Readers of access logs (``analysis/logs/``; ``made_logs.py`` makes some)."""

@@ -1,1 +1,0 @@
-"""Readers of access logs (``analysis/logs/``; ``tests/analysis/logs.py`` makes some)."""

@@ -1,0 +1,1 @@
+"""Replays of logs through limits and policies."""
