@@ -9,8 +9,9 @@ from dataclasses import replace
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import Key
+from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.lease import Lease
-from headway.core.limit import Algorithm, FailureMode
+from headway.core.limit import Algorithm, FailureMode, Limit
 from headway.core.outcome import Admitted, Never, Outcome, Refused
 from headway.core.verdict import Verdict
 from headway.errors import StoreError
@@ -70,22 +71,28 @@ def degraded(
 
     What admits nothing at all needs no store to say so.
     """
-    blocking = [charge for charge in charges if not charge.limit.quota.count and charge.cost]
-    outcomes: dict[str, Outcome] = {charge.limit.name: Never(0, 0, 0, 0) for charge in blocking}
-    enforced = [charge for charge in charges if not charge.limit.shadow and charge not in blocking]
-    denied = any(not charge.limit.shadow for charge in blocking) or any(
-        charge.limit.on_store_failure is FailureMode.DENY and charge.cost for charge in enforced
-    )
-    local = tuple(charge for charge in enforced if charge.limit.on_store_failure is FailureMode.LOCAL)
+    outcomes: list[Outcome | None] = [None] * len(charges)
+    denied = False
+    local: list[int] = []
+    for index, charge in enumerate(charges):
+        limit = charge.limit
+        if charge.cost and not limit.quota.count:
+            outcomes[index] = Never(0, 0, 0, 0)
+            denied = denied or not limit.shadow
+        elif not limit.shadow:
+            if limit.on_store_failure is FailureMode.LOCAL:
+                local.append(index)
+            elif charge.cost and limit.on_store_failure is FailureMode.DENY:
+                denied = True
     if local and not denied:
-        answer: Answer = yield Advance(local, commit, local=True)
-        outcomes |= {charge.limit.name: outcome for charge, outcome in zip(local, answer.outcomes, strict=True)}
+        answer: Answer = yield Advance(tuple([charges[index] for index in local]), commit, local=True)
+        for index, outcome in zip(local, answer.outcomes, strict=True):
+            outcomes[index] = outcome
         now = answer.now
         denied = not answer.allowed
-    listed = tuple(outcomes.get(charge.limit.name) for charge in charges)
     reason = str(error) or type(error).__name__
-    costs = tuple(charge.cost for charge in charges)
-    return Decision.of(Verdict(plan.limits, listed, not denied, now, reason, costs))
+    costs = tuple([charge.cost for charge in charges])
+    return Decision.of(Verdict(plan.limits, tuple(outcomes), not denied, now, reason, costs))
 
 
 def give_back(changes: tuple[Change, ...], lines: Lines) -> Flow[bool]:
@@ -139,8 +146,8 @@ def wait(
             if places[at] != ticket.line:
                 ahead = lines.join(places[at], ticket, costs[at])
                 told = None if ticket.first else (yield from _told(plan, keys, costs, at, ahead, now))
-                if told is not None and (told.never or _surely(told) > left()):
-                    return told
+                if told is not None and (told.never or _surely(_in_all(told)) > left()):
+                    return _in_all(told)
                 if told is not None:
                     since = since or told.verdict.now
                 patience = _PATIENCE_NS + (0 if told is None else told.retry_after_ns or 0)
@@ -161,8 +168,9 @@ def wait(
                     yield from _delayed(decision, lines, ticket, ticks, ticks() + delay)
                 return decision
             needed, surely = decision.retry_after_ns, _surely(decision)
-            if needed is None or decision.degraded or surely > left() or not left():
-                return decision
+            in_all = _in_all(decision)
+            if needed is None or decision.degraded or _surely(in_all) > left() or not left():
+                return in_all
             since = since or decision.verdict.now
             at = decision.verdict.bound
             if at is not None and places[at] == ticket.line:
@@ -187,6 +195,22 @@ def _surely(refusal: Decision) -> int:
     return max((out.retry_after for out in refused if isinstance(out, Refused) and not out.at_most), default=0)
 
 
+def _in_all(refusal: Decision) -> Decision:
+    """A refusal that tells all the time that waiting would take: a queue's delay comes after the wait for its place."""
+    wait = _surely(refusal)
+    verdict = refusal.verdict
+    outcomes = [
+        outcome if outcome is None or limit.shadow else _with_delay(limit, outcome, cost, wait)
+        for limit, outcome, cost in zip(verdict.limits, verdict.outcomes, verdict.costs, strict=True)
+    ]
+    return Decision.of(replace(verdict, outcomes=tuple(outcomes))) if wait else refusal
+
+
+def _with_delay(limit: Limit, outcome: Outcome, cost: int, wait: int) -> Outcome:
+    delay = limit.rule.delay_after(outcome, cost, wait) if isinstance(limit.rule, LeakyBucketQueue) and cost else 0
+    return Refused(outcome.remaining, wait + delay, outcome.replenish_after, outcome.reset_after) if delay else outcome
+
+
 def _out_of_time(
     plan: Plan,
     keys: Sequence[Key],
@@ -200,9 +224,10 @@ def _out_of_time(
     """The deadline of a caller that is not first: what it would still have taken; if nothing, its units."""
     told = yield from _told(plan, keys, costs, at, lines.ahead(ticket), now)
     if told is not None:
-        return told
+        return _in_all(told)
     decision = yield from decide(plan, keys, costs, now, held=held)
-    return (yield from _too_late(decision, lines)) if decision.allowed and decision.verdict.delay else decision
+    late = decision.allowed and decision.verdict.delay
+    return (yield from _too_late(decision, lines)) if late else _in_all(decision)
 
 
 def _told(

@@ -174,11 +174,12 @@ class MemoryStore:
         """``_write`` for one key that is probably new: the way of a flood of them."""
         if key not in table.states:
             self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
-            if self._held < self.max_keys:
-                table.ring.append(key)
-                self._held += 1
-            else:
-                self._make_room(((table, key, state),), now)
+            if self._held >= self.max_keys:
+                self._look_further(now)
+                if self._held >= self.max_keys:
+                    raise self._full(now)
+            table.ring.append(key)
+            self._held += 1
         table.states[key] = state
 
     def _make_room(self, writes: Sequence[tuple[Table, Key, State]], now: int) -> None:
@@ -188,8 +189,7 @@ class MemoryStore:
                 self._held -= table.drop_recovered(now, _LOOK_AT_EACH_INSERT)
         new = [(table, key) for table, key, _ in writes if key not in table.states]
         if self._held + len(new) > self.max_keys:
-            for table in self._tables.values():
-                self._held -= table.drop_recovered(now, _LOOK_WHEN_FULL)
+            self._look_further(now)
             new = [(table, key) for table, key, _ in writes if key not in table.states]
             if self._held + len(new) > self.max_keys:
                 raise self._full(now)
@@ -197,6 +197,10 @@ class MemoryStore:
             table.ring.append(key)
             table.states[key] = None
         self._held += len(new)
+
+    def _look_further(self, now: int) -> None:
+        for table in self._tables.values():
+            self._held -= table.drop_recovered(now, _LOOK_WHEN_FULL)
 
     def _full(self, now: int) -> StoreFull:
         self.full_count += 1
