@@ -21,6 +21,7 @@ from headway.stores.base import Answer
 from headway.stores.sqlite import SqliteStore
 from headway.stores.threaded import ThreadedStore
 from headway.testing.clock import ManualClock
+from ways import STORES
 
 from .timers import Late, Stepped, Woken
 
@@ -32,6 +33,14 @@ def twins(*limits: Limit, clock: ManualClock) -> list[Callable[..., Decision]]:
     limiter = Limiter(*limits, store=MemoryStore(clock=clock))
     twin = AsyncLimiter(*limits, store=MemoryStore(clock=clock))
     return [limiter.wait, lambda **call: asyncio.run(twin.wait(**call))]
+
+
+KINDS: list[type[Limiter] | type[AsyncLimiter]] = [Limiter, AsyncLimiter]
+
+
+def run(answer: Any) -> Any:
+    """The answer of a Limiter as it is, an AsyncLimiter's awaited."""
+    return asyncio.run(answer) if asyncio.iscoroutine(answer) else answer
 
 
 def in_line(limiter: Limiter | AsyncLimiter, callers: int) -> None:
@@ -444,6 +453,41 @@ def test_a_queue_s_delay_is_waited_for_too(clock: ManualClock) -> None:
         assert clock.now - start == 10 * SECOND
 
 
+@pytest.mark.parametrize("kind", [0, 1])
+@pytest.mark.parametrize("beside", [(), (Limit("other", "100 per hour", by="id"),)])
+@pytest.mark.parametrize("store", STORES)
+def test_nobody_waits_for_a_place_in_a_queue_to_be_told_that_its_delay_is_too_long(
+    clock: ManualClock, tmp_path: Path, kind: int, beside: tuple[Limit, ...], store: str
+) -> None:
+    """A full queue: 10 s until there is a place, 20 s of delay in it; what cannot end in time is refused at once."""
+    limits = (Limit("queue", "1 per 10 s burst 3", by="id", algorithm="leaky-bucket-queue"), *beside)
+    limiter = KINDS[kind](*limits, store=STORES[store](clock, tmp_path))
+    begun = clock.now
+    for _ in range(3):
+        run(limiter.hit(id="k"))
+    for deadline in (0, 5, 10, 29.9):
+        refused = run(limiter.wait(id="k", deadline=deadline))
+        assert (refused.allowed, refused.retry_after, refused.limit) == (False, 30, "queue")
+        assert clock.now == begun
+    assert run(limiter.wait(id="k", deadline=30)).delay == 20
+    assert clock.now == begun + 30 * SECOND
+    run(limiter.store.close())
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_another_limit_s_wait_lets_a_queue_leak_meanwhile(clock: ManualClock, kind: int) -> None:
+    """Whoever waits 60 s for one limit finds the other's queue empty by then, so 60 s is all that it takes."""
+    queue = Limit("queue", "1 per 10 s burst 3", by="id", algorithm="leaky-bucket-queue")
+    limiter = KINDS[kind](
+        queue, Limit("few", "3 per 60 s", by="id", algorithm="sliding-log"), store=MemoryStore(clock=clock)
+    )
+    for _ in range(3):
+        run(limiter.hit(id="k"))
+    refused = run(limiter.wait(id="k", deadline=59))
+    assert (refused.limit, refused.retry_after) == ("few", 60)
+    assert run(limiter.wait(id="k", deadline=60)).delay == 0
+
+
 def test_a_lease_given_back_lets_the_next_one_in_at_once(clock: ManualClock) -> None:
     """The bound that is told is only a bound: with a deadline before it a caller still waits, and a release wakes it."""
 
@@ -555,7 +599,7 @@ def test_a_store_that_fails_in_the_middle_is_a_decision_and_blocks_nobody(algori
         limiter = AsyncLimiter(
             Limit("l", "1 per 10 s burst 2", by="id", algorithm=algorithm), store=store, timer=Woken(clock)
         )
-        waiting = [asyncio.create_task(limiter.wait(id="k", deadline=25)) for _ in range(4)]
+        waiting = [asyncio.create_task(limiter.wait(id="k", deadline=35)) for _ in range(4)]
         decisions = await asyncio.gather(*waiting)
         for decision in decisions:
             assert decision.allowed or decision.degraded or decision.retry_after > 0

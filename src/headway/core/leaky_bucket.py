@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from headway.core.gcra import Gcra, TatState
 from headway.core.lease import Lease, Receipt
-from headway.core.outcome import Admitted, Outcome
+from headway.core.outcome import Admitted, Outcome, Refused
 from headway.core.quota import Quota
 
 __all__ = ["LeakyBucketQueue"]
@@ -43,6 +43,20 @@ class LeakyBucketQueue:
             return new, outcome
         ahead = self.gcra.ticks(new) - now * self.gcra.scale - self.undelayed * self.gcra.interval
         return new, replace(outcome, delay=-(-max(0, ahead) // self.gcra.scale))
+
+    def delay_after(self, standing: Outcome, cost: int, wait: int) -> int:
+        """The delay in ns of a cost that is not admitted now but ``wait`` ns later, if nobody else comes meanwhile.
+
+        Args:
+            standing: how the key stands now, or its refusal of that cost: when that one is over, the bucket is full.
+            cost: units.
+            wait: ns; no less than the refusal's own.
+        """
+        if isinstance(standing, Refused):
+            ahead = self.gcra.depth - (wait - standing.retry_after) * self.gcra.scale
+        else:
+            ahead = max(0, standing.reset_after - wait) * self.gcra.scale + cost * self.gcra.interval
+        return -(-max(0, ahead - self.undelayed * self.gcra.interval) // self.gcra.scale)
 
     def give_back(self, state: TatState | None, now: int, units: int, receipt: Receipt) -> TatState | None:
         """As GCRA."""

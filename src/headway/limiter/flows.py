@@ -9,7 +9,6 @@ from dataclasses import replace
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import Key
-from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.lease import Lease
 from headway.core.limit import Algorithm, FailureMode, Limit
 from headway.core.outcome import Admitted, Never, Outcome, Refused
@@ -207,7 +206,9 @@ def _in_all(refusal: Decision) -> Decision:
 
 
 def _with_delay(limit: Limit, outcome: Outcome, cost: int, wait: int) -> Outcome:
-    delay = limit.rule.delay_after(outcome, cost, wait) if isinstance(limit.rule, LeakyBucketQueue) and cost else 0
+    if limit.algorithm is not Algorithm.LEAKY_BUCKET_QUEUE or isinstance(outcome, Never) or not cost:
+        return outcome
+    delay = limit.rule.delay_after(outcome, cost, wait)  # type: ignore[attr-defined]  # the queue's rule alone has it
     return Refused(outcome.remaining, wait + delay, outcome.replenish_after, outcome.reset_after) if delay else outcome
 
 
