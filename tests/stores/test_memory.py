@@ -95,6 +95,30 @@ def test_a_full_store_forgets_no_key_that_still_owes() -> None:
     assert store.advance([charge(A, "new")]).allowed
 
 
+def test_a_large_store_that_was_full_for_long_takes_new_keys_as_soon_as_old_ones_have_recovered() -> None:
+    """However many were turned away before."""
+    clock = ManualClock()
+    store = MemoryStore(max_keys=20_000, clock=clock)
+    short, long = Limit("short", "1/s", by="id"), Limit("long", "1/hour", by="id")
+    store.advance([charge(short, f"s{number}") for number in range(200)])
+    store.advance([charge(long, f"l{number}") for number in range(19_800)])
+    for number in range(100):
+        with pytest.raises(StoreFull):
+            store.advance([charge(long, f"new{number}")])
+    clock.advance(2)
+    taken = 0
+    for number in range(400):
+        try:
+            store.advance([charge(long, f"new{number}")])
+            taken += 1
+        except StoreFull:
+            pass
+    assert taken == 200
+    assert len(store) == 20_000
+    clock.advance(3600)
+    store.advance([charge(long, "one more")])
+
+
 def test_a_full_store_writes_nothing_of_a_bill_that_has_a_new_key() -> None:
     """All or nothing holds for room too: the old key of the same bill is not charged."""
     store = MemoryStore(max_keys=1, clock=ManualClock())

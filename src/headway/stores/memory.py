@@ -27,6 +27,7 @@ __all__ = ["MemoryStore"]
 _FORGIVES = (Algorithm.GROWING_WAIT,)
 _LOOK_AT_EACH_INSERT = 2
 _LOOK_WHEN_FULL = 16
+_LARGE = 10_000
 _LOG_EVERY_NS = 60 * 1_000_000_000
 
 
@@ -55,6 +56,7 @@ class MemoryStore:
         self._lock = threading.RLock()  # one that knows its owner: see ``lane``
         self._tables: dict[tuple[str, str, str, tuple[str, ...]], Table] = {}
         self._held = 0
+        self._looks = _LOOK_WHEN_FULL
         self._logged_at = -_LOG_EVERY_NS
         _alive.add(self)
 
@@ -199,8 +201,11 @@ class MemoryStore:
         self._held += len(new)
 
     def _look_further(self, now: int) -> None:
-        for table in self._tables.values():
-            self._held -= table.drop_recovered(now, _LOOK_WHEN_FULL)
+        """In a large store half as far each time that nothing is found: a flood of refusals is cheap, and goes round anyway."""
+        found = sum([table.drop_recovered(now, self._looks) for table in self._tables.values()])
+        self._held -= found
+        least = _LOOK_AT_EACH_INSERT if self.max_keys > _LARGE else _LOOK_WHEN_FULL
+        self._looks = _LOOK_WHEN_FULL if found else max(least, self._looks // 2)
 
     def _full(self, now: int) -> StoreFull:
         self.full_count += 1
