@@ -43,6 +43,31 @@ def test_a_commit_settles_for_less(store: Store) -> None:
     assert left(limiter) == {"tokens": 700, "requests": 4}
 
 
+def test_nothing_used_is_no_reason_to_forget_the_request(store: Store) -> None:
+    """A commit of 0 gives the whole estimate back, and a fixed cost stays charged; a cancellation gives that back too."""
+    limiter = Limiter(TOKENS, REQUESTS, store=store)
+    assert limiter.reserve(key="k", cost=800).commit(0)
+    assert left(limiter) == {"tokens": 1000, "requests": 4}
+    assert limiter.reserve(key="k", cost=800).cancel()
+    assert left(limiter) == {"tokens": 1000, "requests": 4}
+
+
+@pytest.mark.parametrize("algorithm", ["gcra", "fixed-window", "sliding-window", "sliding-log", "growing-wait"])
+@pytest.mark.parametrize("estimate", [0, {"l": 0}, {"l": 0, "beside": 2}])
+def test_what_was_used_is_charged_although_nothing_was_estimated(store: Store, algorithm: str, estimate: Any) -> None:
+    """Once, as debt, whatever a sibling reserved; with ``debt=False`` it stays uncharged."""
+    quota = "10 per hour burst 10" if algorithm == "growing-wait" else "10 per hour"
+    limits = (Limit("l", quota, by="key", algorithm=algorithm), Limit("beside", "10 per hour", by="key"))
+    limiter = Limiter(*limits, store=store)
+    reserved = limiter.reserve(key="k", cost=estimate)
+    assert reserved.commit({"l": 3})
+    assert not reserved.commit({"l": 3})
+    kept = 10 - (estimate["beside"] if estimate and "beside" in estimate else 1 if estimate else 0)
+    assert left(limiter) == {"l": 7, "beside": kept}
+    limiter.reserve(key="k", cost=estimate, debt=False).commit({"l": 3})
+    assert left(limiter)["l"] == 7
+
+
 def test_a_commit_for_more_is_charged_as_debt(store: Store, clock: ManualClock) -> None:
     """Without asking, so the balance is owed: nothing is left, and the wait is longer by exactly what was exceeded."""
     limiter = Limiter(TOKENS, store=store)

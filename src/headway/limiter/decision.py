@@ -205,12 +205,13 @@ class Decision:
         """The binding limit admits nothing at all (a count of 0, a ban)."""
         return self.verdict.blocked
 
-    def changes(self, *, give_back: bool, holds_only: bool = False) -> tuple[Change, ...]:
+    def changes(self, *, give_back: bool, holds_only: bool = False, of_nothing: bool = False) -> tuple[Change, ...]:
         """What giving this decision's charges back asks of a store; nothing for a refusal, a peek or a copy.
 
         Args:
             give_back: the whole cost; else nothing but the lease ends.
             holds_only: only what is held (concurrency).
+            of_nothing: also those of charges of 0, of which a store knows nothing.
         """
         if not self.allowed:
             return ()
@@ -225,7 +226,7 @@ class Decision:
                 give_back=cost if give_back else 0,
             )
             for charge, cost, outcome in zip(self._charges, verdict.costs, verdict.outcomes, strict=False)
-            if cost and isinstance(outcome, Admitted)
+            if (cost or of_nothing) and isinstance(outcome, Admitted)
             if not holds_only or charge.limit.algorithm is Algorithm.CONCURRENCY
         )
 

@@ -26,7 +26,8 @@ def settling(plan: Plan, decision: Decision, actual: Cost | None, *, debt: bool)
     Args:
         plan: the limits.
         decision: the reservation's.
-        actual: units, or by limit name (limits not named: as reserved); None: as reserved.
+        actual: units of every limit without a fixed cost, or by limit name (limits not named: as reserved); None: as
+            reserved. A fixed cost is no estimate, so it stays as reserved.
         debt: charge what exceeds the estimate without asking; else it stays uncharged.
 
     Raises:
@@ -40,10 +41,13 @@ def settling(plan: Plan, decision: Decision, actual: Cost | None, *, debt: bool)
         actual = {**flexible, **actual}
     costs = dict(reserved) if actual is None else dict(zip(plan.by_name, plan.costs(actual), strict=True))
     changes = []
-    for change in decision.changes(give_back=False):
+    for change in decision.changes(give_back=False, of_nothing=debt):
         limit = change.charge.limit
-        over = costs[limit.name] - reserved[limit.name]
-        if limit.algorithm is Algorithm.CONCURRENCY:  # the work is over, so nothing is held any more
+        over = costs[limit.name] - reserved[limit.name] if limit.cost is None else 0
+        if not change.receipt.cost:  # nothing was reserved, so no lease ends
+            if over and limit.algorithm is not Algorithm.CONCURRENCY:
+                changes.append(Change(replace(change.charge, lease=None), change.receipt._replace(token=0), take=over))
+        elif limit.algorithm is Algorithm.CONCURRENCY:  # the work is over, so nothing is held any more
             changes.append(replace(change, give_back=change.receipt.cost))
         else:
             changes.append(replace(change, give_back=max(0, -over), take=max(0, over) if debt else 0))
@@ -83,6 +87,8 @@ class Reservation(_Reserved):
 
     def commit(self, actual: Cost | None = None) -> bool:
         """Settle for the actual cost (default: the estimate); what was too much is given back.
+
+        A number is the cost of every limit without a fixed one; a fixed cost stays charged (``cancel`` gives it back).
 
         Returns:
             True when this call settled it; False when it was settled before, was refused, or the lease had expired.

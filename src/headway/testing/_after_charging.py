@@ -130,6 +130,16 @@ class AfterCharging(Promises):
             clock.advance(ns=21 * SECOND - self.grid_ns)
             agree(wait_of(hit(store, limit)), self.grid_ns, "the wait one unit of time before its end")
 
+    def test_what_nothing_was_estimated_for_is_charged_too(self) -> None:
+        """Units are taken of a key of which nothing was asked before, and no lease has to be open for it."""
+        kinds = [Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.SLIDING_LOG]
+        for kind in filter(self._has, kinds):
+            limit = Limit(kind.value, "10 per hour", by="id", algorithm=kind)
+            with self._opened() as (store, _):
+                looked = hit(store, limit, cost=0)
+                agree(_give_back(store, limit, looked, 0, take=3), (True,), f"{kind.value}: in time")
+                agree(_remaining(store, limit), 7, f"{kind.value}: what remains")
+
     def test_leases_are_given_back_renewed_and_expire(self) -> None:
         """Of two places one is given back and one renewed: each is free exactly when no lease holds it."""
         if not self._has(Algorithm.CONCURRENCY):
