@@ -248,6 +248,27 @@ def test_an_empty_list_of_limits_is_a_warning() -> None:
     assert "limits nothing" in warning.problem
 
 
+@pytest.mark.parametrize(
+    "store", ["redis://127.0.0.1", "rediss+cluster://cache:7000", "unix:///run/redis.sock", "postgresql://app@db/app"]
+)
+def test_nobody_leaves_open_what_a_request_meets_while_a_server_is_away(store: str) -> None:
+    """A limit that can lose its store and does not say on_store_failure is a warning; one that says it, or needs no store, is none."""
+    text = (
+        f'store = "{store}"\n'
+        '[[policies.a.limits]]\nname = "silent"\nquota = "5/day"\nby = "phone"\n'
+        '[[policies.a.limits]]\nname = "tiers"\nquota = { free = "1/s", pro = "2/s" }\ntier = "plan"\nunknown_tier = "free"\n'
+        '[[policies.a.limits]]\nname = "said"\nquota = "5/day"\non_store_failure = "deny"\n'
+        '[[policies.a.limits]]\nname = "shut"\nquota = "block"\n'
+        '[[policies.a.limits]]\nname = "watched"\nquota = "1/s"\nshadow = true\n'
+    )
+    first, second = policies(text).warnings
+    assert str(first).startswith("limits.toml:2: policies.a.limits[0]: does not say on_store_failure")
+    assert str(second).startswith("limits.toml:6: policies.a.limits[1]: does not say on_store_failure")
+    assert '"deny"' in first.problem and '"allow"' in first.problem and '"local"' in first.problem
+    for at_hand in ("memory://", "sqlite:///limits.db"):
+        assert policies(text.replace(store, at_hand)).warnings == ()
+
+
 SYNTAX = {
     "no quotes": ("[policies.a]\nquota = 5 per day\n", 2, "column 11"),
     "not closed": ('a = "x\nb = 1', 1, "column"),

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from headway.core.quota import parse_duration
 from headway.errors import ConfigError, QuotaError
 from headway.policy.locate import has_long_key, locate
-from headway.policy.policy import PolicyFile
+from headway.policy.policy import Policy, PolicyFile
 from headway.policy.policy_table import read_policies
 from headway.policy.problems import Problems
 from headway.policy.spelling import described
@@ -33,6 +33,9 @@ _FILE_KEYS: Final = {
     "deadline": 'how long a networked store may take: text such as "100 ms", or whole milliseconds from 1',
     "policies": "tables of limits: [[policies.NAME.limits]]",
 }
+_AT_HAND: Final = ("memory", "sqlite")
+"""Stores that are reached over no network; an outage of theirs is one of the program itself."""
+
 _LONGEST_DEADLINE_NS: Final = 3_600_000_000_000
 _SYNTAX_PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -118,6 +121,8 @@ def read_policy_text(
         problems.add(("namespace",), f"is {described(namespace)}; expected {_FILE_KEYS['namespace']}")
     deadline = _deadline(document.get("deadline"), problems)
     policies = read_policies(document, str(namespace), _FILE_KEYS, problems)
+    if store.partition(":")[0] not in _AT_HAND and not problems.errors:
+        _ask_for_outages(policies, document, problems)
     errors, warnings = (
         tuple(sorted(found, key=lambda problem: problem.line or 0)) for found in (problems.errors, problems.warnings)
     )
@@ -135,6 +140,21 @@ def _store(url: object, problems: Problems, check: Callable[[str], object] | Non
         except ConfigError as error:
             problems.add(("store",), error.problem)
     return str(url)
+
+
+def _ask_for_outages(policies: Mapping[str, Policy], document: Mapping[str, Any], problems: Problems) -> None:
+    """A store that can be away: whether a limit then costs money or customers is known to nobody but its author."""
+    for name, policy in policies.items():
+        for index, limit in enumerate(document["policies"][name].get("limits", ())):
+            found = next((one for one in policy.plain_limits if one.name == limit.get("name")), None)
+            if found is None or found.shadow or "on_store_failure" in limit:
+                continue
+            if found.quota.count:
+                problems.warn(
+                    ("policies", name, "limits", index),
+                    "does not say on_store_failure, so while the store is away this limit refuses every request (503); "
+                    'say "deny" if that is meant, as where a call costs money, else "allow" or "local"',
+                )
 
 
 def _deadline(given: object, problems: Problems) -> int | None:
