@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from headway import AsyncLimiter, Limit, Limiter, MemoryStore, StoreUnavailable
+from headway import AsyncLimiter, BanList, Limit, Limiter, MemoryStore, StoreUnavailable, TieredLimit, When
 from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import SECOND
 from headway.testing.clock import ManualClock
@@ -53,6 +53,34 @@ def test_a_refusal_says_why_and_until_when(clock: ManualClock) -> None:
     assert isinstance(ip.outcome, Refused)
     assert str(explanation).splitlines()[0].startswith("would be refused by per-ip: ")
     assert str(explanation).splitlines()[2].strip() == str(ip)
+
+
+def test_a_sibling_of_the_limit_that_refuses_does_not_say_what_it_would_leave(clock: ManualClock) -> None:
+    """Nothing is charged, so there is nothing to count down: it would admit, and stands as it is."""
+    codes = limiter(clock, Limit("one", "1 per hour"), Limit("ten", "10 per hour"), Limit("try", "5/s", shadow=True))
+    codes.hit()
+    _, ten, trial = codes.explain(cost=1).limits
+    assert (ten.state.split(",")[0], ten.answer) == ("9 of 10 left", "would admit 1 unit")
+    assert trial.answer == "would admit 1 unit"
+
+
+def test_limits_that_do_not_apply_say_on_what_they_depend(clock: ManualClock) -> None:
+    """An unlimited tier, a condition that is not met, a ban that means somebody else: named, with the reason."""
+    api = Limiter(
+        BanList("banned", {"account": "eve"}),
+        TieredLimit("api", {"free": "60/min", "staff": "unlimited"}, by="account", tier="plan"),
+        When({"method": "POST"}, Limit("writes", "10/min", by="account")),
+        store=MemoryStore(clock=clock),
+    )
+    explanation = api.explain(account="ada", plan="staff", method="GET")
+    assert list(explanation.others) == ["banned", "api", "writes"]
+    assert str(explanation).splitlines() == [
+        "would be admitted",
+        "  banned does not apply to this request: blocks 1 entry by account",
+        "  api does not apply to this request: free 60/minute, staff unlimited by plan (unknown: error, missing: error)",
+        "  writes does not apply to this request: when method is POST",
+    ]
+    assert not api.explain(account="eve", plan="free", method="POST").others
 
 
 def test_nothing_is_written(clock: ManualClock) -> None:

@@ -341,6 +341,7 @@ def _document(explanation: Explanation) -> dict[str, object]:
             }
             for one in explanation.limits
         ],
+        "others": dict(explanation.others),
     }
 
 

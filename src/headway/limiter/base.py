@@ -322,7 +322,8 @@ class BaseLimiter:
         keys = plan.keys(attributes)
         decision = yield from decide(plan, keys, self._costs(plan, cost), time.time_ns(), commit=False)
         standing = yield from decide(plan, keys, plan.costs(0), time.time_ns(), commit=False)
-        return explained(plan, attributes, decision, standing, exempt=self._passes(attributes))
+        others = {part.name: str(part) for part in self._parts if part.name not in plan.by_name}
+        return explained(plan, attributes, decision, standing, exempt=self._passes(attributes), others=others)
 
     @staticmethod
     def _exempted() -> Decision:

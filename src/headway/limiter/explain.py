@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from headway.core.key import Key
@@ -26,7 +26,7 @@ class LimitExplanation:
         algorithm: how it counts.
         key: what it is keyed by and the values; those of secret attributes are not shown.
         state: what is in use and when it is as if unused.
-        answer: "admits", "refuses" or "never admits", and why.
+        answer: "admits", "would admit" (another limit refuses), "refuses" or "never admits", and why.
         outcome: the same as data; None where the store could not say.
         ready_at: when the cost would be admitted (UTC); None when never, or where the store could not say.
         shadow: evaluated, not enforced.
@@ -53,17 +53,20 @@ class Explanation:
 
     Attributes:
         decision: what ``hit`` would answer.
-        limits: each limit, in the policy's order.
+        limits: each limit that applies to the request, in the policy's order.
         exempt: the request passes unlimited and uncounted, whatever the limits say.
+        others: the names of the limits that do not apply to it, and on what each depends.
     """
 
     decision: Decision
     limits: tuple[LimitExplanation, ...]
     exempt: bool = False
+    others: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         head = "exempt: passes unlimited and uncounted" if self.exempt else self._head()
-        return "\n".join([head, *(f"  {limit}" for limit in self.limits)])
+        others = (f"  {name} does not apply to this request: {why}" for name, why in self.others.items())
+        return "\n".join([head, *(f"  {limit}" for limit in self.limits), *others])
 
     def _head(self) -> str:
         decision = self.decision
@@ -76,7 +79,13 @@ class Explanation:
 
 
 def explained(
-    plan: Plan, attributes: Mapping[str, object], decision: Decision, standing: Decision, *, exempt: bool
+    plan: Plan,
+    attributes: Mapping[str, object],
+    decision: Decision,
+    standing: Decision,
+    *,
+    exempt: bool,
+    others: Mapping[str, str],
 ) -> Explanation:
     """Put two looks at the store into words.
 
@@ -86,6 +95,7 @@ def explained(
         decision: a peek at the cost asked about.
         standing: a peek at cost 0.
         exempt: whether the request is.
+        others: see ``Explanation``.
     """
     now = decision.decided_at
     rows = zip(
@@ -96,11 +106,11 @@ def explained(
         decision.verdict.costs,
         strict=True,
     )
-    return Explanation(decision, tuple(_limit(*row, now) for row in rows), exempt)
+    return Explanation(decision, tuple(_limit(*row, now, decision.allowed) for row in rows), exempt, others)
 
 
 def _limit(
-    limit: Limit, key: Key, outcome: Outcome | None, standing: Outcome | None, cost: int, now: datetime
+    limit: Limit, key: Key, outcome: Outcome | None, standing: Outcome | None, cost: int, now: datetime, passes: bool
 ) -> LimitExplanation:
     wait = outcome.retry_after if isinstance(outcome, Refused) else 0
     known = outcome is not None and not isinstance(outcome, Never)
@@ -110,7 +120,7 @@ def _limit(
         limit.algorithm.value,
         _key(limit, key),
         _state(limit, standing, now),
-        _answer(limit, outcome, cost, now),
+        _answer(limit, outcome, cost, now, passes),
         outcome,
         _later(now, wait) if known else None,
         limit.shadow,
@@ -140,11 +150,13 @@ def _state(limit: Limit, standing: Outcome | None, now: datetime) -> str:
     return f"{free}, as if unused in {_duration(standing.reset_after)} (at {_at(now, standing.reset_after)})"
 
 
-def _answer(limit: Limit, outcome: Outcome | None, cost: int, now: datetime) -> str:
+def _answer(limit: Limit, outcome: Outcome | None, cost: int, now: datetime, passes: bool) -> str:
     units = "1 unit" if cost == 1 else f"{cost} units"
     match outcome:
         case None:
             return f"on_store_failure = {limit.on_store_failure.value} decides"
+        case Admitted() if not passes:  # it stands as it is
+            return f"would admit {units}"
         case Admitted(delay=delay) if delay:
             return f"admits {units} after a delay of {_duration(delay)}"
         case Admitted(remaining=left):
