@@ -7,12 +7,16 @@ import struct
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headway import Limit, Limiter, MemoryStore, Quota, QuotaError
 from headway.core.calendar_window import CalendarWindow
@@ -66,13 +70,15 @@ def following(unit: str, day: date) -> date:
     return day + timedelta(days=7 if unit == "week" else 1)
 
 
+def first_day(unit: str, day: date, week_start: int = 0) -> date:
+    if unit == "month":
+        return day.replace(day=1)
+    return day - timedelta(days=(day.weekday() - week_start) % 7) if unit == "week" else day
+
+
 def expected(around: list[tuple[int, int]], second: int, unit: str, week_start: int) -> tuple[int, int]:
     """The window that holds an instant, walking from three days before through all that begin."""
-    day = datetime.fromtimestamp(second, UTC).date() - timedelta(days=3)
-    if unit == "week":
-        day -= timedelta(days=(day.weekday() - week_start) % 7)
-    if unit == "month":
-        day = day.replace(day=1)
+    day = first_day(unit, datetime.fromtimestamp(second, UTC).date() - timedelta(days=3), week_start)
     start, end = begins(around, day), begins(around, following(unit, day))
     while end <= second:
         day = following(unit, day)
@@ -133,10 +139,13 @@ def test_every_window_near_every_change_of_a_zone_is_the_zone_s_own(name: str) -
         ("America/Santiago", "2026-09-06T12:00-03:00", "2026-09-06T01:00-03:00", 23.0),
         ("America/Havana", "2026-11-01T12:00-05:00", "2026-11-01T00:00-04:00", 25.0),
         ("Asia/Kathmandu", "2026-05-05T12:00+05:45", "2026-05-05T00:00+05:45", 24.0),
+        ("America/Toronto", "1919-03-30T23:29-05:00", "1919-03-30T00:00-05:00", 23.5),  # from 23:30 to 00:30
+        ("America/Toronto", "1919-03-31T00:45-04:00", "1919-03-31T00:30-04:00", 23.5),
+        ("Antarctica/Troll", "2026-03-29T12:00+02:00", "2026-03-29T00:00+00:00", 22.0),
     ],
 )
 def test_a_day_has_the_hours_its_zone_gives_it(zone: str, inside: str, begins: str, hours: float) -> None:
-    """Days of 23, 23½, 24½ and 25 hours; missing midnights begin at the change, repeated ones at the first."""
+    """Days of 22 to 25 hours; missing midnights begin at the change, repeated ones at the first."""
     start, end = CalendarWindow(1, ZoneInfo(zone)).window(at(inside))
     assert start == at(begins)
     assert end - start == int(hours * HOUR)
@@ -329,7 +338,7 @@ def _zone(rule: str) -> ZoneInfo:
     ],
 )
 def test_windows_follow_one_another_where_the_clock_leaps_over_midnight(unit: str, rule: str, days: int) -> None:
-    """Every instant is in exactly one window: none overlaps another, none is left out, whichever was asked before."""
+    """Every instant is in one window, which begins when its first date, or a later one, first shows; whichever was asked before."""
     zone = _zone(rule)
     edge = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * SECOND
     moments = [edge + minutes * 60 * SECOND for minutes in range(-3 * 1440, 3 * 1440, 10)]
@@ -338,5 +347,37 @@ def test_windows_follow_one_another_where_the_clock_leaps_over_midnight(unit: st
         assert start <= now < end
         assert (next_start, next_end) == (start, end) or next_start == end
     assert len(set(spans)) == (days if unit == "day" else 2)
+    dates = accumulate((datetime.fromtimestamp(now // SECOND, zone).date() for now in moments), max)
+    firsts = [first_day(unit, latest) for latest in dates]
+    assert [one == other for one, other in pairwise(spans)] == [one == other for one, other in pairwise(firsts)]
     fresh = CalendarWindow(1, zone, unit)
     assert [fresh.window(now) for now in reversed(moments)] == spans[::-1]
+
+
+def test_a_rule_with_another_unit_remembers_no_window_of_the_first() -> None:
+    """``dataclasses.replace`` makes a rule of its own."""
+    now = at("2026-05-05T12:00+00:00")
+    day = CalendarWindow(1, ZoneInfo("UTC"))
+    assert day.window(now) == (at("2026-05-05T00:00+00:00"), at("2026-05-06T00:00+00:00"))
+    assert replace(day, unit="month").window(now) == (at("2026-05-01T00:00+00:00"), at("2026-06-01T00:00+00:00"))
+
+
+@given(
+    name=st.sampled_from(sorted(available_timezones() - {"Factory", "localtime"})),
+    unit=st.sampled_from(["day", "week", "month"]),
+    week_start=st.integers(0, 6),
+    second=st.integers(*(int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1900, 2100))),
+)
+def test_in_every_zone_a_window_begins_when_its_first_date_first_shows(
+    name: str, unit: Any, week_start: int, second: int
+) -> None:
+    """It holds the instant, the one before ends where it begins, and no clock has shown its date before (1900 to 2100)."""
+    zone = ZoneInfo(name)
+    rule = CalendarWindow(1, zone, unit, week_start)
+    start, end = rule.window(second * SECOND)
+    assert start <= second * SECOND < end
+    assert rule.window(start - 1)[1] == start
+    assert rule.window(end)[0] == end
+    for edge in (start // SECOND, end // SECOND):
+        first = first_day(unit, datetime.fromtimestamp(edge, zone).date(), week_start)
+        assert all(datetime.fromtimestamp(edge - ago, zone).date() < first for ago in (1, *range(900, 2 * DAY_S, 900)))

@@ -8,7 +8,7 @@ Windows are known by their instants, never by a local date.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -41,7 +41,7 @@ class CalendarWindow(Windowed):
     unit: Literal["day", "week", "month"] = "day"
     week_start: int = 0
     count_refused: bool = False
-    _last: list[int] = field(default_factory=lambda: [0, 0], repr=False, compare=False)
+    _last: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)], init=False, repr=False, compare=False)
 
     @classmethod
     def of(cls, quota: Quota, *, count_refused: bool = False) -> CalendarWindow:
@@ -60,7 +60,7 @@ class CalendarWindow(Windowed):
 
     def window(self, now: int) -> tuple[int, int]:
         """First instant of the window that holds ``now`` and of the next one, in ns since 1970."""
-        start, end = self._last  # the window of the latest call: a benign race, both numbers are read at once
+        start, end = self._last[0]  # the window of the latest call: a benign race, both numbers are read at once
         if start <= now < end:
             return start, end
         if not _FIRST_NS <= now < _LAST_NS:
@@ -71,10 +71,7 @@ class CalendarWindow(Windowed):
         while now >= end:  # the clock went back over midnight: the local date lags behind the window that has begun
             first = self._next(first)
             start, end = end, self._instant(self._next(first))
-        while now < start:  # a zone that repeats part of the previous day after its midnight
-            first = self._first_day(first - timedelta(days=1))
-            start, end = self._instant(first), start
-        self._last[:] = start, end
+        self._last[0] = start, end
         return start, end
 
     def _first_day(self, day: date) -> date:
@@ -86,10 +83,17 @@ class CalendarWindow(Windowed):
 
     def _next(self, first: date) -> date:
         if self.unit == "month":
-            return (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+            return date(first.year + first.month // 12, first.month % 12 + 1, 1)
         return first + timedelta(days=7 if self.unit == "week" else 1)
 
     def _instant(self, day: date) -> int:
         """The first instant of a local day, in ns since 1970."""
-        midnight = datetime(day.year, day.month, day.day, tzinfo=self.zone).astimezone(UTC)
-        return int((midnight - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * SECOND
+        midnight = datetime(day.year, day.month, day.day, tzinfo=self.zone)
+        first, before = int(midnight.timestamp()), int(midnight.replace(fold=1).timestamp())
+        while first - before > 1:  # a missing midnight: the clock was set forward somewhere between its two readings
+            middle = (first + before) // 2
+            if datetime.fromtimestamp(middle, self.zone).date() < day:
+                before = middle
+            else:
+                first = middle
+        return first * SECOND
