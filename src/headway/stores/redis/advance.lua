@@ -1,7 +1,8 @@
 -- The translation of core.bill.settle (and grant): decides bills one after the other, each all or nothing.
 -- KEYS: one per charge. ARGV[1]: a double, the instant (us) after which nobody waits for an answer, or 0; then two bytes per
 -- bill, low one first: 4 * its charges, + 2 if a cost may be lowered, + 1 unless it is a peek. ARGV[2…]: a line per charge, see codec.py. One more ARGV, in tests only: the time instead of the server's.
--- Returns "late now" if it is too late, else "now", then per bill "1" (admitted), "0" or "?" (the calendar's boundaries do not reach) and each state before.
+-- Returns "late now" if it is too late, else "now", then per bill "1" (admitted), "0", "?" (the calendar's boundaries do not
+-- reach) or "!" (a key holds what no state is; nothing was done), and each state before ("!": one that cannot be told).
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
 local call, unpack, byte = redis.call, struct.unpack, string.byte
 local given = tonumber(ARGV[#KEYS + 2])
@@ -37,6 +38,9 @@ local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reserva
       w, f, other = unpack('<ddd', s)
     else
       w = tonumber(s)
+      if not w then
+        return '!'
+      end
     end
     if other ~= d and f > 0 then -- another quota's fraction: rounded up
       w, f = w + 1, 0
@@ -74,17 +78,19 @@ local function told(line, s) -- a state, as text
   elseif #s == 24 and (byte(line) == 103 or byte(line) == 71) then
     return string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
   end
-  return s
+  return string.find(s, ' ', 1, true) and '!' or s
 end
 
+--@include read.lua
+
 if #KEYS == 1 and byte(ARGV[1], 9) == 5 and byte(ARGV[2]) == 103 then -- one plain charge, to be written
-  local line, s = ARGV[2], call('GET', KEYS[1])
+  local line, s = ARGV[2], read(KEYS[1])
   if not s or #s <= 24 then
     local refuses, value, us = plain(line, s)
     if value then
       keep(KEYS[1], value, us)
     end
-    return now_text .. (refuses and ' 0 ' or ' 1 ') .. told(line, s)
+    return now_text .. (refuses == '!' and ' ! ' or refuses and ' 0 ' or ' 1 ') .. told(line, s)
   end
 end
 
@@ -317,24 +323,15 @@ end
 local reply = {now_text}
 local last = 0
 
-local function settle(low, high) -- core.bill.settle
-  local commit, flexible = low % 2 == 1, low % 4 >= 2
-  local first = last + 1
-  last = last + (low - low % 4) / 4 + high * 64
-  local bill = #reply + 1
-  reply[bill] = '1'
-  local values, until_us, refusing, states = {}, {}, {}, {}
-  for i = first, last do
-    states[i] = call('GET', KEYS[i])
-    reply[#reply + 1] = told(ARGV[i + 1], states[i])
-  end
+local function weigh(first, last, states, flexible) -- core.bill.grant and .settle: the verdict, what to store, until when, who refuses
+  local said, values, until_us, refusing = '1', {}, {}, {}
   local bend
   if flexible then -- core.bill.grant
     decide = decide or load_rules()
     for i = first, last do
       local fits = decide(ARGV[i + 1], states[i], true)
       if fits == '?' then
-        reply[bill] = '?'
+        return '?'
       elseif fits then
         bend = math.min(bend or fits, fits)
       end
@@ -351,18 +348,40 @@ local function settle(low, high) -- core.bill.settle
       decide = decide or load_rules()
       refuses, value, us, enforced = decide(line, s, bend)
     end
-    if refuses == '?' then
-      reply[bill] = '?'
-    else
-      values[i], until_us[i], refusing[i] = value, us, refuses
-      if refuses and enforced and reply[bill] == '1' then
-        reply[bill] = '0'
-      end
+    if refuses == '?' or refuses == '!' then
+      return refuses
+    end
+    values[i], until_us[i], refusing[i] = value, us, refuses
+    if refuses and enforced then
+      said = '0'
     end
   end
-  if commit and reply[bill] ~= '?' then
+  return said, values, until_us, refusing
+end
+
+local function settle(low, high)
+  local first = last + 1
+  last = last + (low - low % 4) / 4 + high * 64
+  local bill = #reply + 1
+  reply[bill] = '!'
+  local states, foreign = {}, false
+  for i = first, last do
+    states[i] = read(KEYS[i])
+    local text = told(ARGV[i + 1], states[i])
+    reply[#reply + 1] = text
+    foreign = foreign or text == '!'
+  end
+  if foreign then
+    return
+  end
+  local fine, said, values, until_us, refusing = pcall(weigh, first, last, states, low % 4 >= 2)
+  if not fine or said == '!' then
+    return
+  end
+  reply[bill] = said
+  if low % 2 == 1 and said ~= '?' then
     for i = first, last do
-      if values[i] and (reply[bill] == '1' or refusing[i]) then
+      if values[i] and (said == '1' or refusing[i]) then
         keep(KEYS[i], values[i], until_us[i])
       end
     end
@@ -373,18 +392,18 @@ for at = 9, #ARGV[1], 2 do
   local low, high = byte(ARGV[1], at, at + 1)
   local line, s = ARGV[last + 2], ''
   if low == 5 and high == 0 and byte(line) == 103 then -- one plain charge, to be written
-    s = call('GET', KEYS[last + 1])
+    s = read(KEYS[last + 1])
   end
   if s and (s == '' or #s > 24) then
     settle(low, high)
   else
     last = last + 1
+    local bill = #reply + 1
     local refuses, value, us = plain(line, s)
     if value then
       keep(KEYS[last], value, us)
     end
-    local bill = #reply + 1
-    reply[bill], reply[bill + 1] = refuses and '0' or '1', told(line, s)
+    reply[bill], reply[bill + 1] = refuses == '!' and '!' or refuses and '0' or '1', told(line, s)
   end
 end
 return table.concat(reply, ' ')

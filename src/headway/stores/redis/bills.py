@@ -7,11 +7,24 @@ from typing import Final, NamedTuple
 
 from headway.core.charge import Charge
 from headway.core.rule import State
-from headway.errors import StoreError
+from headway.errors import StoreError, StoreUnusable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.redis.codec import form_of
+from headway.stores.redis.keys import stored_key
 
-__all__ = ["MOST_BILLS", "MOST_CHARGES", "Bill", "Decided", "Now", "Part", "decided", "packed", "read"]
+__all__ = [
+    "MOST_BILLS",
+    "MOST_CHARGES",
+    "Bill",
+    "Decided",
+    "Now",
+    "Part",
+    "decided",
+    "foreign",
+    "loaded",
+    "packed",
+    "read",
+]
 
 MOST_BILLS: Final = 128
 """Bills in one script call; more go in several calls of the same round trip."""
@@ -139,8 +152,8 @@ def packed(parts: Sequence[Part], about: int, given: int | None) -> tuple[list[b
     return keys, args
 
 
-def read(parts: Sequence[Part], reply: bytes | StoreError) -> None:
-    """Fill in what a reply of advance.lua says about the parts that were sent."""
+def read(parts: Sequence[Part], reply: bytes | StoreError, where: object) -> None:
+    """Fill in what a reply of advance.lua says about the parts that were sent; ``where`` is the store's name."""
     if isinstance(reply, StoreError):
         for part in parts:
             part.error, part.undecided = reply, False
@@ -151,14 +164,43 @@ def read(parts: Sequence[Part], reply: bytes | StoreError) -> None:
     for part in parts:
         size = len(part.keys)
         part.now = now
-        if fields[at] != b"?":
+        said, texts = fields[at], fields[at + 1 : at + 1 + size]
+        if said != b"?":
             part.undecided = False
-            part.allowed = fields[at] == b"1"
-            part.states = [
-                None if text == b"-" else form_of(charge.limit).load(text, now)
-                for charge, text in zip(part.charges, fields[at + 1 : at + 1 + size], strict=True)
-            ]
+            part.allowed = said == b"1"
+            try:
+                part.states = loaded(part.charges, texts, now, where)
+            except StoreUnusable as error:
+                part.error, part.allowed = error, False
+            else:
+                if said == b"!":
+                    part.error = foreign(part.charges, texts, where)
         at += 1 + size
+
+
+def loaded(charges: Sequence[Charge], texts: Sequence[bytes], now: int, where: object) -> list[State | None]:
+    """The states that a script tells, as the core keeps them; ``where`` as for ``read``.
+
+    Raises:
+        StoreUnusable: one is none: somebody else wrote it.
+    """
+    states: list[State | None] = []
+    for charge, text in zip(charges, texts, strict=True):
+        try:
+            states.append(None if text == b"-" else form_of(charge.limit).load(text, now))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise foreign([charge], [text], where) from error
+    return states
+
+
+def foreign(charges: Sequence[Charge], texts: Sequence[bytes], where: object) -> StoreUnusable:
+    """The error of keys that hold what no state is; ``where`` as for ``read``."""
+    keys = " or ".join(f"{stored_key(charge).decode()} of limit {charge.limit.name!r}" for charge in charges)
+    held = ", ".join(repr(text[:40].decode("ascii", "replace")) for text in texts if text not in (b"-", b"!"))
+    return StoreUnusable(
+        f"Redis store {where}: the key {keys} holds what headway did not write{held and f' ({held})'}; "
+        "`headway store reset` forgets it"
+    )
 
 
 def decided(part: Part) -> Decided | StoreError:

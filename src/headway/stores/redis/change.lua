@@ -1,7 +1,8 @@
 -- The translation of core.change.Change.applied: groups of changes one after the other, each group in one step.
 -- KEYS: one per change. ARGV[1]: a double as in advance.lua; then two bytes per group, low one first: its changes. ARGV[2…]: a line per change, see codec.py.
 -- One more ARGV, in tests only: the time instead of the server's. Returns "late now" or "now", then per group a digit per change (1: in
--- time), or "?" (the calendar's boundaries do not reach; nothing of the group was done).
+-- time), or, where nothing of the group was done, "?" (the calendar's boundaries do not reach) or "!" and which change (its
+-- key holds what no state is).
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
 local call, unpack, byte = redis.call, struct.unpack, string.byte
 local given = tonumber(ARGV[#KEYS + 2])
@@ -10,6 +11,7 @@ if not now then
   local time = call('TIME')
   now = time[1] * 1000000 + time[2]
 end
+--@include read.lua
 --@include shared.lua
 
 local awaited = unpack('<d', ARGV[1])
@@ -194,9 +196,14 @@ for at = 9, #ARGV[1], 2 do
   last = last + low + high * 256
   local said_of, writes = '', {}
   for i = first, last do
-    local in_time, changed, value, us = applied(ARGV[i + 1], call('GET', KEYS[i]))
-    if in_time == '?' then
-      said_of = '?'
+    local line, s = ARGV[i + 1], read(KEYS[i])
+    local fine, in_time, changed, value, us
+    if s ~= ' ' then
+      fine, in_time, changed, value, us = pcall(applied, line, s)
+    end
+    if not fine or in_time == '?' then
+      said_of = fine and '?' or '!' .. i - first
+      writes = {}
       break
     end
     said_of = said_of .. (in_time and '1' or '0')
@@ -204,10 +211,8 @@ for at = 9, #ARGV[1], 2 do
       writes[#writes + 1] = {KEYS[i], value, us}
     end
   end
-  if said_of ~= '?' then
-    for _, one in ipairs(writes) do
-      keep(one[1], one[2], one[3])
-    end
+  for _, one in ipairs(writes) do
+    keep(one[1], one[2], one[3])
   end
   reply[#reply + 1] = said_of
 end

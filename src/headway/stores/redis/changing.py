@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headway.core.change import Change
 from headway.errors import StoreError, StoreUnavailable
-from headway.stores.redis.bills import MOST_BILLS, Now
+from headway.stores.redis.bills import MOST_BILLS, Now, foreign
 from headway.stores.redis.calls import run, together
 from headway.stores.redis.codec import form_of
 from headway.stores.redis.keys import slot_of, stored_key
@@ -57,6 +57,9 @@ def change(
                 if digits == b"?":
                     slot = slot_of(keys[index][ats[0]]) if topology.clustered else None
                     again[index, slot] = ats
+                    continue
+                if digits[:1] == b"!":
+                    errors[index] = foreign([groups[index][ats[int(digits[1:])]].charge], (), topology.settings)
                     continue
                 for at, digit in zip(ats, digits.decode(), strict=True):
                     in_time[index][at] = digit == "1"

@@ -95,7 +95,7 @@ def _decide_parts(topology: Topology, parts: Sequence[Part], now: Now, clock: bo
         calls = [run(topology, slot, script("advance"), *packed(group, about, given)) for slot, group in groups]
         replies = yield from together(calls) if len(calls) > 1 else _alone(calls[0])
         for (_, group), reply in zip(groups, replies, strict=True):
-            read(group, reply)
+            read(group, reply, topology.settings)
         about = max((part.now for part in parts if part.undecided), default=0)  # the server's, far from ours
     for part in parts:
         if part.undecided:

@@ -15,6 +15,7 @@ from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.errors import StoreUnavailable
 from headway.stores.base import Answer
+from headway.stores.redis.bills import loaded
 from headway.stores.redis.codec import form_of
 from headway.stores.redis.handshake import problem_of
 from headway.stores.redis.keys import limit_part, tag_of
@@ -156,12 +157,15 @@ def trips(
             topology.heard(server.node, sent_s, now_us)
             next_look = sent_s + _CLOCK_LOOK_S
         now = now_us * 1000
-        states = [None if fields[i + 2] == b"-" else forms[i].load(fields[i + 2], now) for i in numbers]
+        try:
+            states = [None if fields[i + 2] == b"-" else forms[i].load(fields[i + 2], now) for i in numbers]
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            states = loaded(charges(keys, costs), fields[2 : count + 2], now, store.settings)  # says which
         if fields[1] == b"1":
             if cache._known:
                 cache.forget(stored)
             return True, now, states
-        if fields[1] == b"?":  # nothing was done
+        if fields[1] != b"0":  # nothing was done
             return _long(store, charges(keys, costs))
         bill = charges(keys, costs)
         found = store.learned(sent, bill, stored, states, now)

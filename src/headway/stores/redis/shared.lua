@@ -6,8 +6,8 @@ local floor, ceil, fmod, max, min, huge = math.floor, math.ceil, math.fmod, math
 local sub, format, gmatch = string.sub, string.format, string.gmatch
 local pack = struct.pack
 
-local function instant(text)
-  return tonumber(sub(text, 1, -4)) or 0, tonumber(sub(text, -3))
+local function instant(text) -- raises an error where it is none
+  return tonumber(sub(text, 1, -4)) or 0, tonumber(sub(text, -3)) + 0
 end
 
 local function said(w, e)
@@ -30,7 +30,8 @@ local function up(w, e) -- whole microseconds, rounded up
   return e > 0 and w + 1 or w
 end
 
-local function fields(text)
+local function fields(text) -- raises an error where there are none
+  assert(string.find(text, '^%d'))
   local found = {}
   for field in gmatch(text, '[^:]+') do
     found[#found + 1] = field

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.errors import StoreError, StoreUnavailable
+from headway.errors import StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.redis.bills import Bill, Now
 from headway.stores.redis.calls import answer_of, ask, run_untimed, together
 from headway.stores.redis.codec import form_of
@@ -64,8 +64,9 @@ def clear(topology: Topology, namespace: str, limit: Limit) -> Flow[int]:
 
 
 def requota(topology: Topology, namespace: str, old: Limit, new: Limit, now: Now, clock: bool) -> Flow[int]:
-    """See ``Store.requota``. Key by key, each in one step; decisions go on meanwhile."""
+    """See ``Store.requota``. Key by key, each in one step; decisions go on meanwhile. What others wrote is left as it is."""
     seen: set[bytes] = set()
+    count = 0
     for node in (yield from topology.masters()):
         cursor = b"0"
         while True:
@@ -75,20 +76,29 @@ def requota(topology: Topology, namespace: str, old: Limit, new: Limit, now: Now
             for reply in (yield from together([_requota_one(topology, key, old, new, now, clock) for key in fresh])):
                 if isinstance(reply, StoreError):
                     raise reply
+                count += reply
             if cursor == b"0":
                 break
-    return len(seen)
+    return count
 
 
 def _requota_one(topology: Topology, key: bytes, old: Limit, new: Limit, now: Now, clock: bool) -> Flow[bool]:
     slot = _slot(topology, key)
     for _ in range(_TRIES):
-        text = yield from ask(topology, slot, b"GET", key)
+        try:
+            text = yield from ask(topology, slot, b"GET", key)
+        except StoreUnusable as error:
+            if "WRONGTYPE" in str(error):
+                return False
+            raise
         time: Any = yield from ask(topology, slot, b"TIME")
         if not isinstance(text, bytes):
             return False
         at = now() // 1000 * 1000 if clock else int(time[0]) * 1_000_000_000 + int(time[1]) * 1000
-        state = form_of(old).load(_readable(text, old), at)
+        try:
+            state = form_of(old).load(_readable(text, old), at)
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return False
         scaled = None if state is None else new.rule.scaled(state, at, old.rule)
         if state is None:
             return False
