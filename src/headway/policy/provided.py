@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
+from weakref import WeakSet
 
 from headway.core.key import Key, key_part
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import AttributeMissing, LimitError
+from headway.policy.asking import Awaited, Failed, Following, Question, Told
 from headway.policy.choice import Ask, Provider
 from headway.policy.matching import wrong_attribute
 from headway.policy.tiers import model_of
@@ -36,17 +39,11 @@ class _Known(NamedTuple):
     until: int
 
 
-class _Failed(NamedTuple):
-    """The provider raised instead of answering."""
-
-    error: Exception
-
-
 class ProvidedLimit:
     """A limit whose quota a function of yours says: ``ProvidedLimit("api", quota_of, by="account", default="60/min")``.
 
     The function gets a mapping of the attributes in ``reads`` and nothing else, so that an answer holds for whoever has
-    the same ones. It answers with a quota, its text, "block", "unlimited", or None for the default. It may be ``async``
+    the same ones; many requests that need the same answer at once ask it once. It answers with a quota, its text, "block", "unlimited", or None for the default. It may be ``async``
     under ``AsyncLimiter``; one that is not and that waits blocks the event loop.
 
     Args:
@@ -106,12 +103,27 @@ class ProvidedLimit:
         self._most = cache_entries
         self._on_error = on_error
         self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
+        """As if nobody had been asked yet."""
         self._known: OrderedDict[tuple[Key, ...], _Known] = OrderedDict()
+        self._asking: dict[tuple[Key, ...], Question] = {}
         self._made: dict[Quota | str, Limit | None] = {}
         self._lock = threading.Lock()
         self._away = False
         self.calls = 0
         self.failures = 0
+        _alive.add(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A pickled copy remembers no answers: in its process somebody else may be asked."""
+        begun = ("_known", "_asking", "_made", "_lock", "_away", "calls", "failures")
+        return {name: value for name, value in vars(self).items() if name not in begun}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._begin()
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -136,15 +148,18 @@ class ProvidedLimit:
             if known is not None and self._clock() < known.until:
                 self._known.move_to_end(key)
                 return known.limit
-        return Ask(self._ask, lambda answer: self._told(key, answer))
+        return Ask(lambda attributes: self._ask(key, attributes), _limit_of)
 
     def forget(self, attributes: Mapping[str, object] | None = None, /, **named: object) -> None:
         """Ask anew at the next request: for these attributes, or without any, for all."""
         with self._lock:
-            if attributes is None and not named:
-                self._known.clear()
-            else:
-                self._known.pop(self._key({**(attributes or {}), **named}), None)
+            every = attributes is None and not named
+            keys = {*self._known, *self._asking} if every else {self._key({**(attributes or {}), **named})}
+            for key in keys:
+                self._known.pop(key, None)
+                question = self._asking.pop(key, None)
+                if question is not None:
+                    question.outdated = True  # its answer may be from before
 
     def __len__(self) -> int:
         """How many answers are remembered."""
@@ -164,19 +179,50 @@ class ProvidedLimit:
                 raise AttributeMissing(name, self.name, tuple(attributes), need="takes its quota from")
         return tuple(key_part(name, attributes[name]) for name in self._reads)
 
-    def _ask(self, attributes: Mapping[str, object]) -> object:
-        """The provider's answer, something that awaits it, or that it failed."""
-        with self._lock:
-            self.calls += 1
+    def _ask(self, key: tuple[Key, ...], attributes: Mapping[str, object]) -> Any:
+        """What the provider's answer leads to, or something that awaits it; many requests of one key ask it once."""
+        while True:
+            with self._lock:
+                question = self._asking.get(key)
+                mine = question is None or not question.helps()
+                if question is None or mine:
+                    question = Question()
+                    self.calls += 1
+                    if self._cache_ns:
+                        self._asking[key] = question
+            if mine:
+                return self._asked(key, question, attributes)
+            question.known.wait()
+            if question.awaited:
+                return Following(question, lambda: self._ask(key, attributes))
+            if question.told is not None:
+                return question.told
+
+    def _asked(self, key: tuple[Key, ...], question: Question, attributes: Mapping[str, object]) -> Any:
         try:
             answer = self._provider({name: attributes[name] for name in self._reads})
         except Exception as error:
-            return _Failed(error)
-        return _Awaited(answer) if hasattr(answer, "__await__") else answer
+            answer = Failed(error)
+        except BaseException:
+            self._settle(key, question, None)
+            raise
+        if hasattr(answer, "__await__"):
+            question.is_awaited()
+            return Awaited(answer, lambda found: self._settle(key, question, found))
+        return self._settle(key, question, (answer,))
 
-    def _told(self, key: tuple[Key, ...], answer: object) -> Limit | None:
+    def _settle(self, key: tuple[Key, ...], question: Question, answer: tuple[object] | None) -> Told | None:
+        """Tell all who ask what came of a question; None: nothing, so somebody else has to ask."""
+        told = None if answer is None else self._told(key, question, answer[0])
+        with self._lock:
+            if self._asking.get(key) is question:
+                del self._asking[key]
+        question.settle(told)
+        return told
+
+    def _told(self, key: tuple[Key, ...], question: Question, answer: object) -> Told:
         """Remember an answer, or what stands in for it."""
-        error = answer.error if isinstance(answer, _Failed) else None
+        error = answer.error if isinstance(answer, Failed) else None
         limit = self._default
         if error is None:
             try:
@@ -188,8 +234,9 @@ class ProvidedLimit:
             if error is not None:
                 return self._failed(key, error, now)
             self._away = False
-            self._remember(key, _Known(limit, now + self._cache_ns))
-        return limit
+            if not question.outdated:
+                self._remember(key, _Known(limit, now + self._cache_ns))
+        return Told(limit)
 
     def _read(self, answer: object) -> Limit | None:
         if answer is None:
@@ -202,7 +249,7 @@ class ProvidedLimit:
             self._made[answer] = variant(self._model, answer, "the provider's answer")
         return self._made[answer]
 
-    def _failed(self, key: tuple[Key, ...], error: Exception, now: int) -> Limit | None:
+    def _failed(self, key: tuple[Key, ...], error: Exception, now: int) -> Told:
         self.failures += 1
         if not self._away:
             self._away = True
@@ -213,11 +260,11 @@ class ProvidedLimit:
                 self.name, type(error).__name__, error, self._on_error,
             )  # fmt: skip
         if self._on_error == "raise":
-            raise error
+            return Told(None, error)
         last = self._known.get(key)
         limit = self._default if last is None or self._on_error == "default" else last.limit
         self._remember(key, _Known(limit, now + min(self._cache_ns, _ASK_AGAIN_NS)))
-        return limit
+        return Told(limit)
 
     def _remember(self, key: tuple[Key, ...], known: _Known) -> None:
         self._known[key] = known
@@ -226,19 +273,20 @@ class ProvidedLimit:
             self._known.popitem(last=False)
 
 
-class _Awaited:
-    """What an ``async`` provider gave, awaited; an error becomes an answer."""
+def _limit_of(told: Told) -> Limit | None:
+    if told.error is not None:
+        raise told.error
+    return told.limit
 
-    def __init__(self, awaitable: Any) -> None:
-        self._awaitable = awaitable
 
-    def __await__(self) -> Generator[Any, Any, object]:
-        try:
-            answer: object = yield from self._awaitable.__await__()
-        except Exception as error:
-            return _Failed(error)
-        return answer
+_alive: WeakSet[ProvidedLimit] = WeakSet()
 
-    def close(self) -> None:
-        """Nobody will await it."""
-        getattr(self._awaitable, "close", lambda: None)()
+
+def _after_fork_in_child() -> None:
+    """Another thread may have held a lock at the moment of the fork; in the child nobody does."""
+    for provided in _alive:
+        provided._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
