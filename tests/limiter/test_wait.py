@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -692,6 +694,27 @@ def test_a_waiter_whose_event_loop_died_blocks_nobody(clock: ManualClock) -> Non
     for _, task in dead:
         task.get_coro().close()  # type: ignore[union-attr]  # it has one
     gc.collect()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads is what is tested
+def test_a_forked_child_does_not_stand_behind_those_who_wait_in_its_parent(clock: ManualClock) -> None:
+    """They will never look again in the child, so its own caller is the first there; in the parent they go on waiting."""
+    limiter = Limiter(PACE, store=MemoryStore(clock=clock), timer=Woken(clock))
+    limiter.hit(id="k")
+    waiting = threading.Thread(target=limiter.wait, kwargs={"id": "k"})
+    waiting.start()
+    in_line(limiter, 1)
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        limiter.reset(id="k")
+        os._exit(int(len(limiter._lines) == 0 and limiter.wait(id="k", deadline=5).allowed))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    assert len(limiter._lines) == 1
+    limiter.reset(id="k")
+    waiting.join(20)
+    assert not waiting.is_alive()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

@@ -7,6 +7,7 @@ every call, its maker sets what it knows, and what few callers ask for is worked
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -312,3 +313,7 @@ def _seconds_up(nanoseconds: int) -> float:
     seconds = nanoseconds / _SECOND
     numerator, denominator = seconds.as_integer_ratio()
     return seconds if numerator * _SECOND >= nanoseconds * denominator else math.nextafter(seconds, math.inf)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_claims._at_fork_reinit)  # type: ignore[attr-defined]  # what the standard library's own locks do

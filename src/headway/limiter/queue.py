@@ -7,11 +7,13 @@ when that is another one, goes there to the place that its coming gives it.
 
 from __future__ import annotations
 
+import os
 import threading
 from bisect import insort
 from collections.abc import Callable, Hashable, Sequence
 from itertools import count, takewhile
 from typing import Any
+from weakref import WeakSet
 
 __all__ = ["Lines", "Ticket"]
 
@@ -55,6 +57,10 @@ class Lines:
     """All lines of a limiter. Bounded by the callers that wait: an empty line is forgotten."""
 
     def __init__(self) -> None:
+        self._begin()
+        _alive.add(self)
+
+    def _begin(self) -> None:
         self._lock = threading.Lock()
         self._lines: dict[Hashable, list[Ticket]] = {}
         self._numbers = count(1)
@@ -134,3 +140,16 @@ class Lines:
     def __reduce__(self) -> tuple[type[Lines], tuple[()]]:
         """Nobody waits in a copy."""
         return (Lines, ())
+
+
+_alive: WeakSet[Lines] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    """Those who waited at the moment of the fork wait in the parent: in the child they would never look again."""
+    for lines in _alive:
+        lines._begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
