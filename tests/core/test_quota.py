@@ -337,6 +337,8 @@ def test_several_quotas_are_separated_by_semicolons() -> None:
         ("4/day in Etc/UTC", DAY, 8),
         ("4/day in Europe/Berlin", 23 * HOUR, 8),
         ("4/day in Europe/Berlin", 23 * HOUR + 1, 12),
+        ("4/day in Antarctica/Troll", 22 * HOUR, 8),
+        ("4/day in Antarctica/Troll", 22 * HOUR + 1, 12),  # a day between two others, 2026-03-29
         ("4/week in Europe/Berlin", 167 * HOUR, 8),
         ("4/week in Europe/Berlin", 167 * HOUR + 1, 12),
         ("4/month in UTC", 28 * DAY, 8),

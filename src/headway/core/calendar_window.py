@@ -1,7 +1,7 @@
 """Calendar windows: a counter for a local day, week or month, exact across daylight-saving changes.
 
 A window begins at the first instant of its first local day (a repeated midnight at its first occurrence, a missing one
-at the instant of the change) and ends where the next begins, so a day has 23, 24 or 25 hours, whatever its zone says.
+at the instant of the change) and ends where the next begins, so a day has 22 to 25 hours, whatever its zone says.
 Windows are known by their instants, never by a local date.
 """
 

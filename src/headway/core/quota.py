@@ -43,6 +43,8 @@ _CALENDAR_UNITS: Final = {
     "month": "month", "months": "month",
 }  # fmt: skip
 _NOMINAL: Final = {"day": DAY, "week": WEEK, "month": MONTH}
+_SET_FORWARD: Final = {"UTC": 0, "ETC/UTC": 0, "ANTARCTICA/TROLL": 2 * HOUR}
+"""By how much clocks are set forward at once, where that is not an hour."""
 _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _PRINTED: Final = (
     ("week", WEEK), ("day", DAY), ("hour", HOUR), ("minute", MINUTE), ("second", SECOND), ("ms", MILLISECOND),
@@ -160,9 +162,9 @@ class Quota:
         return self.burst + window_ns * self.count // self.period_ns
 
     def _shortest_ns(self) -> int:
-        """The shortest that a calendar window can be: clocks are set forward by up to an hour, February has 28 days."""
+        """The shortest that a calendar window can be: clocks are set forward by an hour (or two), February has 28 days."""
         whole = 28 * DAY if self.calendar == "month" else self.period_ns
-        return whole if self.zone is None or self.zone.upper() in ("UTC", "ETC/UTC") else whole - HOUR
+        return whole - _SET_FORWARD.get(str(self.zone).upper(), HOUR)
 
     def __str__(self) -> str:
         if self.concurrent:
