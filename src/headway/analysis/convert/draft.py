@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,9 +11,10 @@ from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import ConfigError, LimitError, QuotaError
 
-__all__ = ["Draft", "LimitDraft", "Note", "PolicyDraft", "attribute", "quota_text", "safe_name"]
+__all__ = ["Draft", "LimitDraft", "Names", "Note", "PolicyDraft", "attribute", "quota_text", "safe_name"]
 
 _UNSAFE: Final = re.compile(r"[^a-z0-9_.:/*]+")
+_LONGEST: Final = 64
 _NO_WORD: Final = re.compile(r"[^A-Za-z0-9_]+")
 
 
@@ -25,11 +26,37 @@ class Note:
         what: one sentence: what was asked for, and what happens instead.
         line: where it was asked for, from 1; None for the source as a whole.
         limit: the limit that it is about, or empty.
+        policy: that limit's policy, where several have limits of one name; or empty.
     """
 
     what: str
     line: int | None = None
     limit: str = ""
+    policy: str = ""
+
+
+def safe_name(text: str, default: str = "limit") -> str:
+    """A name that fits into a header: lower case, ``-`` for what is not accepted, at most 60 characters."""
+    return _UNSAFE.sub("-", text.lower()).lstrip("0123456789_.:/-")[:60].rstrip("-") or default
+
+
+class Names:
+    """Gives each thing a name of its own: one that is taken gets ``-2``, the next ``-3``, and so on."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, int] = {}
+        """The names, and up to which number each has been counted."""
+
+    def take(self, text: str, default: str = "limit") -> str:
+        """A safe name that nothing else has, at most 64 characters."""
+        name = own = safe_name(text, default)
+        number = self._taken.get(name, 0)
+        while own in self._taken:
+            number += 1
+            own = f"{name[: _LONGEST - len(str(number)) - 1]}-{number}"
+        self._taken[name] = max(number, 1)
+        self._taken.setdefault(own, 1)
+        return own
 
 
 @dataclass(slots=True)
@@ -57,6 +84,8 @@ class PolicyDraft:
     limits: list[LimitDraft] = field(default_factory=list)
     exempt: list[Mapping[str, Any]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+    names: Names = field(default_factory=Names, repr=False, compare=False)
+    """Of its limits."""
 
 
 @dataclass(slots=True)
@@ -80,9 +109,9 @@ class Draft:
     comments: list[str] = field(default_factory=list)
     _noted: set[Note] = field(default_factory=set, init=False, repr=False, compare=False)
 
-    def note(self, what: str, line: int | None = None, limit: str = "") -> None:
+    def note(self, what: str, line: int | None = None, limit: str = "", policy: str = "") -> None:
         """Note something, once."""
-        note = Note(what, line, limit)
+        note = Note(what, line, limit, policy)
         if note not in self._noted:
             self._noted.add(note)
             self.notes.append(note)
@@ -113,17 +142,6 @@ def quota_text(count: int, seconds: int, burst: int | None = None) -> str:
     unit, times = next((name, seconds // length) for name, length in units if seconds % length == 0)
     period = f"/{unit}" if times == 1 else f" per {times} {unit}{'s' if unit in ('day', 'hour') else ''}"
     return f"{count}{period}{f' burst {burst}' if burst is not None else ''}"
-
-
-def safe_name(text: str, taken: Collection[str] = (), default: str = "limit") -> str:
-    """A name that fits into a header and that is not taken: lower case, ``-`` for what is not accepted, at most 64."""
-    name = _UNSAFE.sub("-", text.lower()).lstrip("0123456789_.:/-")[:60].rstrip("-") or default
-    if name not in taken:
-        return name
-    number = 2
-    while f"{name}-{number}" in taken:
-        number += 1
-    return f"{name}-{number}"
 
 
 def attribute(text: str) -> str:

@@ -80,6 +80,7 @@ class _Reader:
         self._document = document
         self._policy = PolicyDraft("")
         self._attributes: dict[str, str] = {}
+        self._taken: set[str] = set()
 
     def read(self, root: dict[Any, Any]) -> None:
         self._known(root, _FILE_KEYS, ())
@@ -107,6 +108,9 @@ class _Reader:
             raise self._error(f"descriptors is {_shown(given)}; expected a list", path)
         nodes = [self._node(one, (*path, index)) for index, one in enumerate(given)]
         seen: dict[tuple[str, str | None], int] = {}
+        below: dict[str, dict[str, None]] = {}
+        for node in nodes:
+            below.setdefault(node["key"], {}).update(dict.fromkeys(_keys_below(node)))
         for index, (node, entry) in enumerate(zip(nodes, self._entries(nodes, path), strict=True)):
             twin = seen.setdefault((entry.key, entry.value), index)
             if twin != index:
@@ -114,8 +118,7 @@ class _Reader:
                 raise self._error(
                     f"key {entry.key!r} with value {entry.value!r} is there already, on line {line}", (*path, index)
                 )
-            below = [key for other in nodes if other["key"] == entry.key for key in _keys_below(other)]
-            self._descriptor(node, (*path, index), (*above, entry), list(dict.fromkeys(below)))
+            self._descriptor(node, (*path, index), (*above, entry), list(below[entry.key]))
 
     def _node(self, node: Any, path: tuple[Hashable, ...]) -> dict[Any, Any]:
         if not isinstance(node, dict):
@@ -127,20 +130,21 @@ class _Reader:
 
     def _entries(self, nodes: list[dict[Any, Any]], path: tuple[Hashable, ...]) -> Iterator[_Entry]:
         values = [self._text(node.get("value"), (*path, index, "value")) for index, node in enumerate(nodes)]
-        for index, node in enumerate(nodes):
-            value = values[index]
-            exact = [
-                one
-                for other, one in zip(nodes, values, strict=True)
-                if other["key"] == node["key"] and one and "*" not in one
-            ]
-            wild = [
-                one
-                for place, (other, one) in enumerate(zip(nodes, values, strict=True))
-                if other["key"] == node["key"] and one and "*" in one and (value is None or place < index)
-            ]
-            before = () if value is not None and "*" not in value else (*exact, *wild)
-            yield _Entry(node["key"], value, before, node.get("share_threshold") is True)
+        exact: dict[str, list[str]] = {}
+        wild: dict[str, list[str]] = {}
+        for node, value in zip(nodes, values, strict=True):
+            if value:
+                (wild if "*" in value else exact).setdefault(node["key"], []).append(value)
+        earlier: dict[str, int] = {}
+        for node, value in zip(nodes, values, strict=True):
+            key = node["key"]
+            before: tuple[str, ...] = ()
+            if value is None:
+                before = (*exact.get(key, ()), *wild.get(key, ()))
+            elif "*" in value:
+                before = (*exact.get(key, ()), *wild[key][: earlier.setdefault(key, 0)])
+                earlier[key] += 1
+            yield _Entry(key, value, before, node.get("share_threshold") is True)
 
     def _text(self, value: Any, path: tuple[Hashable, ...]) -> str | None:
         if value is None or value == "":
@@ -178,7 +182,7 @@ class _Reader:
                 raise self._error("unit stands beside unlimited; expected one of them", (*at, "unit"))
             self._policy.comments.append(f"{path_name} is unlimited (line {line}).")
             return
-        name = safe_name(str(table.get("name") or path_name), {limit.name for limit in self._policy.limits})
+        name = self._policy.names.take(str(table.get("name") or path_name))
         keys: dict[str, Any] = self._quota(table, at, name, line)
         by = [self._attribute(entry.key) for entry in entries if entry.counted]
         when = {self._attribute(entry.key): entry.condition for entry in entries}
@@ -252,8 +256,9 @@ class _Reader:
     def _attribute(self, key: str) -> str:
         if key not in self._attributes:
             name = attribute(key)
-            while name in self._attributes.values():
+            while name in self._taken:
                 name += "_"
+            self._taken.add(name)
             self._attributes[key] = name
             if name != key:
                 self._draft.comments.append(f"The entry {key} is the attribute {name}.")

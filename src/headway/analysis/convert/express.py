@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, safe_name
+from headway.analysis.convert.draft import Draft, LimitDraft, Names, PolicyDraft
 from headway.analysis.convert.javascript import Code, Literal, Value, product
+from headway.analysis.convert.places import KeyLines, Lines
 from headway.core.quota import parse_duration
 from headway.errors import QuotaError
 
@@ -57,13 +58,12 @@ def convert_express(text: str, file: str) -> Draft:
         ConfigError: with the line: options that express-rate-limit would not take either, or a text without any.
     """
     draft = Draft(file, "express-rate-limit")
-    taken: set[str] = set()
+    names = Names()
     for name, kind, options in _found(text, draft):
         if kind == "slowDown":
             draft.note("slowDown delays and never refuses; it is left out", _line(options))
             continue
-        limit = _Limiter(draft, name, options, taken).limit()
-        taken.add(limit.name)
+        limit = _Limiter(draft, name, options, names).limit()
         draft.policies.append(PolicyDraft(limit.name, [limit]))
     if not draft.policies:
         raise draft.error('holds no limiter; expected options such as { "windowMs": 60000, "limit": 100 }')
@@ -79,10 +79,10 @@ def _line(options: _Options) -> int | None:
 class _Limiter:
     """One limiter's options as a limit."""
 
-    def __init__(self, draft: Draft, name: str, options: _Options, taken: set[str]) -> None:
+    def __init__(self, draft: Draft, name: str, options: _Options, names: Names) -> None:
         self._draft = draft
         self._options = options
-        self._name = safe_name(name, taken, "limiter")
+        self._name = names.take(name, "limiter")
         self._line = _line(options)
 
     def limit(self) -> LimitDraft:
@@ -114,9 +114,7 @@ class _Limiter:
             )
             return _DEFAULT_LIMIT, window
         if name not in self._options:
-            self._draft.note(
-                f"no limit is given; express-rate-limit's default is {_DEFAULT_LIMIT}", self._line, self._name
-            )
+            self._said(f"no limit is given; express-rate-limit's default is {_DEFAULT_LIMIT}", self._line)
         return self._whole(name, 0, _DEFAULT_LIMIT), window
 
     def _whole(self, key: str, least: int, default: int) -> int:
@@ -145,9 +143,7 @@ class _Limiter:
 
     def _by(self) -> list[str]:
         if "points" in self._options:
-            self._draft.note(
-                "the key is what consume() is called with; here it is the attribute key", self._line, self._name
-            )
+            self._said("the key is what consume() is called with; here it is the attribute key", self._line)
             return ["key"]
         generator = self._options.get("keyGenerator")
         if generator is not None:
@@ -182,39 +178,37 @@ class _Limiter:
                     continue
                 case "skipSuccessfulRequests" | "skipFailedRequests" if value is not False:
                     kind = "succeed" if key == "skipSuccessfulRequests" else "fail"
-                    self._draft.note(
+                    self._said(
                         f"{key} gives back what requests that {kind} were charged; here a refund does, after the answer",
                         line,
-                        self._name,
                     )
                 case "skip":
-                    self._draft.note(
-                        "skip is code; here exempt = [{ … }] of the policy leaves requests out", line, self._name
-                    )
+                    self._said("skip is code; here exempt = [{ … }] of the policy leaves requests out", line)
                 case "statusCode" if value != 429:
-                    self._draft.note(f"refuses with {_short(str(value))}; headway with 429", line, self._name)
+                    self._said(f"refuses with {_short(str(value))}; headway with 429", line)
                 case "store":
-                    self._draft.note("the store is code; here store at the top of the file names one", line, self._name)
+                    self._said("the store is code; here store at the top of the file names one", line)
                 case "blockDuration" if value not in (0, None):
-                    self._draft.note(
-                        "blockDuration keeps refusing for longer; here a refusal ends with its window", line, self._name
-                    )
+                    self._said("blockDuration keeps refusing for longer; here a refusal ends with its window", line)
                 case "execEvenly" if value is True:
-                    self._draft.note("execEvenly delays requests; here none is delayed", line, self._name)
+                    self._said("execEvenly delays requests; here none is delayed", line)
                 case _ if key in _SILENT or value in (False, None, 0):
                     continue
                 case "statusCode":
                     continue
                 case _:
-                    self._draft.note(f"{key} is not carried over", line, self._name)
+                    self._said(f"{key} is not carried over", line)
 
     def _value(self, key: str) -> Any:
         given = self._options.get(key)
         return None if given is None else given.value
 
+    def _said(self, what: str, line: int | None) -> None:
+        self._draft.note(what, line, self._name, self._name)
+
     def _note(self, key: str, what: str) -> None:
         given = self._options.get(key) or self._options.get("max")
-        self._draft.note(what, given.line if given else self._line, self._name)
+        self._said(what, given.line if given else self._line)
 
 
 def _quota(count: int, window_ms: int) -> str:
@@ -243,35 +237,29 @@ def _found(text: str, draft: Draft) -> Iterator[tuple[str, str, _Options]]:
         except (ValueError, RecursionError) as error:
             if start == "[" or ("(" not in text and "=>" not in text and '"' in text[:200] and "'" not in text):
                 raise draft.error(f"is no JSON: {error}", getattr(error, "lineno", None)) from error
-            document = Literal(text, draft).whole()
+            document = Literal(text, draft, Lines(text)).whole()
             yield from _objects(document, draft)
             return
         yield from _objects(_placed(document, text), draft)
         return
+    lines = Lines(text)
     calls = list(_CALL.finditer(text))
     for number, call in enumerate(calls, 1):
-        options = Literal(text, draft, call.end() - 1).whole().value
+        options = Literal(text, draft, lines, call.end() - 1).whole().value
         yield call[1] or (f"limiter-{number}" if len(calls) > 1 else "limiter"), call[2], options
     if not calls:
         raise draft.error("holds no call of rateLimit({ … }) and is no JSON")
 
 
 def _placed(value: Any, text: str) -> Value:
-    """JSON's value with lines: those of its keys, as far as the text tells them."""
-    lines = text.splitlines()
-
-    def line_of(key: str, after: int) -> int:
-        return next((number for number in range(after, len(lines) + 1) if f'"{key}"' in lines[number - 1]), after)
+    """JSON's value with lines: those of its keys."""
+    lines = KeyLines(text)
 
     def place(inner: Any, line: int, depth: int) -> Value:
         if depth > 50:
             return Value(Code("nested too deeply"), line)
         if isinstance(inner, dict):
-            found = {}
-            for key, one in inner.items():
-                at = line_of(key, line)
-                found[key] = place(one, at, depth + 1)
-            return Value(found, line)
+            return Value({key: place(one, lines.next(key), depth + 1) for key, one in inner.items()}, line)
         if isinstance(inner, list):
             return Value([place(one, line, depth + 1) for one in inner], line)
         return Value(inner, line)

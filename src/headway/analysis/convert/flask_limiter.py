@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, quota_text, safe_name
+from headway.analysis.convert.draft import Draft, LimitDraft, Names, PolicyDraft, quota_text
+from headway.analysis.convert.places import KeyLines
 from headway.analysis.convert.python_source import Code, decorated, parsed
 from headway.analysis.convert.python_source import settings as python_settings
 
@@ -125,17 +126,16 @@ def _items(words: str, line: int, draft: Draft) -> Iterator[_Item]:
 
 
 def _add(policy: PolicyDraft, item: _Item, strategy: str, by: tuple[str, ...], draft: Draft, **more: Any) -> None:
-    name = safe_name(
-        f"per-{item.text.partition('per')[2] or item.text.partition('/')[2]}", {one.name for one in policy.limits}
-    )
+    name = policy.names.take(f"per-{item.text.partition('per')[2] or item.text.partition('/')[2]}")
     if strategy == "sliding-window-counter":
         draft.note(
             "limits rounds what it counts of the window before down; here it is not rounded, so a request fewer may pass",
             item.line,
             name,
+            policy.name,
         )
     if item.amount == 0:
-        draft.note("0 is refused with 429 there, and blocked with 403 here", item.line, name)
+        draft.note("0 is refused with 429 there, and blocked with 403 here", item.line, name, policy.name)
         keys: dict[str, Any] = {"block": True, "by": list(by) or None}
     else:
         algorithm = _STRATEGIES[strategy]
@@ -168,11 +168,8 @@ def _settings(text: str, draft: Draft) -> dict[str, tuple[Any, int]] | None:
             raise draft.error("is nested too deeply") from error
         if not isinstance(document, dict):
             return None
-        lines = text.splitlines()
-        return {
-            name: (value, next((number for number, line in enumerate(lines, 1) if f'"{name}"' in line), 1))
-            for name, value in document.items()
-        }
+        lines = KeyLines(text)
+        return {name: (value, lines.next(name)) for name, value in document.items()}
     tree = parsed(text)
     return dict(_shell(text)) if tree is None else dict(python_settings(tree))
 
@@ -219,21 +216,24 @@ def _configuration(settings: dict[str, tuple[Any, int]], draft: Draft, program: 
 def _decorators(tree: ast.Module, strategy: str, more: dict[str, Any], draft: Draft) -> None:
     """A policy for each function, or for each scope that several functions share."""
     policies: dict[str, PolicyDraft] = {}
+    names = Names()
+    for policy in draft.policies:
+        names.take(policy.name)
     for one in decorated(tree):
-        name = safe_name(one.name, {policy.name for policy in draft.policies if policy.name not in policies}, "view")
         if not isinstance(one.words, str):
             draft.note(f"the limit of {one.name} is code, so it is left out", one.line)
             continue
-        if name not in policies:
+        if one.name not in policies:
             what = f"Shared by all of the scope {one.name}" if one.shared else f"The function {one.name}"
-            policies[name] = PolicyDraft(
-                name, comments=[f"{what}, by the client's address; these limits replace the default ones."]
+            policies[one.name] = PolicyDraft(
+                names.take(one.name, "view"),
+                comments=[f"{what}, by the client's address; these limits replace the default ones."],
             )
-            draft.policies.append(policies[name])
+            draft.policies.append(policies[one.name])
         elif one.shared:
             continue  # the same limits once more, on another function
         for item in _items(one.words, one.line, draft):
-            _add(policies[name], item, strategy, ("address",), draft, **more)
+            _add(policies[one.name], item, strategy, ("address",), draft, **more)
         for option in one.options:
             draft.note(f"{option} of {one.name}'s limit is not carried over", one.line)
     for policy in policies.values():

@@ -6,6 +6,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from headway.analysis.convert.draft import Draft
+from headway.analysis.convert.places import Lines
 
 __all__ = ["Code", "Literal", "Value", "product"]
 
@@ -41,9 +42,10 @@ def product(text: str) -> Any:
 class Literal:
     """Reads an object literal of JavaScript: plain values, products of numbers; the rest is code, kept as text."""
 
-    def __init__(self, text: str, draft: Draft, at: int = 0) -> None:
+    def __init__(self, text: str, draft: Draft, lines: Lines, at: int = 0) -> None:
         self._text = text
         self._draft = draft
+        self._lines = lines
         self._at = at
 
     def whole(self) -> Value:
@@ -56,7 +58,7 @@ class Literal:
 
     @property
     def _line(self) -> int:
-        return self._text.count("\n", 0, self._at) + 1
+        return self._lines.of(self._at)
 
     def _skip(self) -> None:
         while self._at < len(self._text):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from headway.analysis.convert.draft import Draft, LimitDraft, PolicyDraft, quota_text, safe_name
+from headway.analysis.convert.draft import Draft, LimitDraft, Names, PolicyDraft, quota_text
 from headway.analysis.convert.nginx_keys import Key, Variables
 from headway.analysis.convert.nginx_syntax import Directive, parse_nginx
 
@@ -59,6 +59,10 @@ class _Context:
     lines: dict[str, int] = field(default_factory=dict)
 
 
+_Places = dict[_Use, list[_Context]]
+"""Ways to use a zone, each without its line, and where."""
+
+
 def convert_nginx(text: str, file: str) -> Draft:
     """Convert a configuration, also a part of one, or what ``nginx -T`` prints.
 
@@ -82,7 +86,8 @@ class _Reader:
     def read(self, directives: list[Directive]) -> None:
         self._declare(directives)
         self._walk(directives, _Context("", (), frozenset()), ())
-        used = {(use.kind, use.zone) for context in self._contexts for use in context.uses}
+        places = self._places()
+        used = set(places)
         for zone in self._zones.values():
             if (zone.kind, zone.name) not in used:
                 self._draft.note(f"the zone {zone.name} is used nowhere, so it is left out", zone.line)
@@ -96,7 +101,7 @@ class _Reader:
         policy = PolicyDraft("nginx")
         self._draft.policies.append(policy)
         for kind, name in (key for key in self._zones if key in used):
-            policy.limits += self._limits(self._zones[kind, name], {limit.name for limit in policy.limits})
+            policy.limits += self._limits(self._zones[kind, name], places[kind, name], policy.names)
         self._explain(policy)
 
     def _declare(self, directives: Iterable[Directive]) -> None:
@@ -222,20 +227,27 @@ class _Reader:
             raise self._draft.error(f"{what} is {text!r}; expected a whole number from {least}", one.line)
         return int(text)
 
-    def _limits(self, zone: _Zone, taken: set[str]) -> Iterator[LimitDraft]:
-        """The limits of one zone: one, and one more for each smaller burst or number that some places have."""
-        used: dict[_Use, list[_Context]] = {}
+    def _places(self) -> dict[tuple[str, str], _Places]:
+        """For each zone, how it is used, and where each way of using it is."""
+        found: dict[tuple[str, str], _Places] = {}
         for context in self._contexts:
             for use in context.uses:
-                if (use.kind, use.zone) == (zone.kind, zone.name):
-                    used.setdefault(_Use(use.kind, use.zone, use.count, use.delay, 0), []).append(context)
+                places = found.setdefault((use.kind, use.zone), {})
+                places.setdefault(_Use(use.kind, use.zone, use.count, use.delay, 0), []).append(context)
+        return found
+
+    def _limits(self, zone: _Zone, used: _Places, names: Names) -> Iterator[LimitDraft]:
+        """The limits of one zone: one, and one more for each smaller burst or number that some places have."""
         key = self._variables.key(zone.key)
-        name = safe_name(zone.name, taken, "zone")
+        name = names.take(zone.name, "zone")
         for note in key.notes:
             self._draft.note(note, zone.line, name)
         self._explained(zone, list(used), name)
         algorithm, undelayed = self._algorithm(zone, list(used), name)
-        counts = sorted({use.count for use in used}, reverse=True)
+        by_count: dict[int, _Places] = {}
+        for use, contexts in used.items():
+            by_count.setdefault(use.count, {})[use] = contexts
+        counts = sorted(by_count, reverse=True)
         if len(counts) > 1:
             what = "bursts" if zone.kind == "limit_req" else "numbers"
             self._draft.note(
@@ -243,9 +255,9 @@ class _Reader:
                 "counts its own places besides, so a few more may pass there", zone.line, name,
             )  # fmt: skip
         for place, count in enumerate(counts):
-            here = {use: contexts for use, contexts in used.items() if place == 0 or use.count == count}
+            here = by_count[count] if place else used
             contexts = list({id(context): context for several in here.values() for context in several}.values())
-            own = name if place == 0 else safe_name(f"{name}-{count}", {*taken, name}, "zone")
+            own = names.take(f"{name}-{count}", "zone") if place else name
             self._status(zone, contexts, own)
             keys: dict[str, Any] = {"quota": self._text(zone, count), "algorithm": algorithm}
             keys["undelayed"] = undelayed if undelayed is None else min(undelayed, count + 1)

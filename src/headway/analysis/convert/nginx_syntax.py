@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
@@ -82,6 +82,7 @@ class _Parser:
         self._dump = len(parts) > 1 or next(iter(parts.values()))[0] > 0
         self._main = next(iter(parts))
         self._count = 0
+        self._matched: dict[str, list[str]] = {}
 
     def parse(self, file: str, depth: int) -> list[Directive]:
         before, text = self._parts[file]
@@ -127,13 +128,19 @@ class _Parser:
     def _included(self, directive: Directive, depth: int) -> list[Directive]:
         pattern = directive.words[0]
         full = pattern if pattern.startswith("/") else posixpath.join(posixpath.dirname(self._main), pattern)
-        names = (
-            [name for name in self._parts if name != directive.file and fnmatchcase(name, full)] if self._dump else []
-        )
+        names = [name for name in self._matching(full) if name != directive.file] if self._dump else []
         if not names:
             directive.missing.append(pattern)
             return [directive]
         return [one for name in names for one in self.parse(name, depth + 1)]
+
+    def _matching(self, pattern: str) -> Iterable[str]:
+        """The files of a dump that an ``include`` takes."""
+        if not any(char in pattern for char in "*?["):
+            return (pattern,) if pattern in self._parts else ()
+        if pattern not in self._matched:
+            self._matched[pattern] = [name for name in self._parts if fnmatchcase(name, pattern)]
+        return self._matched[pattern]
 
 
 def _directive(words: list[_Piece], file: str) -> Directive:

@@ -13,6 +13,8 @@ __all__ = ["policy_file"]
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH: Final = 100
+_Notes = dict[tuple[str, str], list[Note]]
+"""By policy and limit."""
 
 
 def policy_file(draft: Draft) -> str:
@@ -21,10 +23,12 @@ def policy_file(draft: Draft) -> str:
     lines = [f"# Converted from {draft.origin}{'' if name == '-' else f' ({name})'} by headway convert."]
     for comment in draft.comments:
         lines += _comment(comment)
-    noted: dict[str, list[Note]] = {limit.name: [] for policy in draft.policies for limit in policy.limits}
+    noted: _Notes = {(policy.name, limit.name): [] for policy in draft.policies for limit in policy.limits}
+    only = draft.policies[0].name if len(draft.policies) == 1 else ""
     for note in draft.notes:
-        if note.limit in noted:
-            noted[note.limit].append(note)
+        place = (only or note.policy, note.limit)
+        if place in noted:
+            noted[place].append(note)
         else:
             lines += _noted(note)
     lines += ["", f"store = {_value(draft.store or 'memory://')}"]
@@ -33,7 +37,7 @@ def policy_file(draft: Draft) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _policy(policy: PolicyDraft, noted: Mapping[str, Iterable[Note]]) -> Iterator[str]:
+def _policy(policy: PolicyDraft, noted: _Notes) -> Iterator[str]:
     yield ""
     for comment in policy.comments:
         yield from _comment(comment)
@@ -48,7 +52,7 @@ def _policy(policy: PolicyDraft, noted: Mapping[str, Iterable[Note]]) -> Iterato
     for place, limit in enumerate(policy.limits):
         if place:
             yield ""
-        yield from _limit(limit, table, noted[limit.name])
+        yield from _limit(limit, table, noted[policy.name, limit.name])
 
 
 def _limit(limit: LimitDraft, table: str, notes: Iterable[Note]) -> Iterator[str]:
