@@ -375,6 +375,28 @@ def test_a_node_that_hangs_costs_a_call_one_deadline(cluster: Cluster, kind: str
     hasty.close()
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_all_nodes_that_hang_cost_a_call_one_deadline(cluster: Cluster, kind: str) -> None:
+    """Three silent nodes are waited for at the same time, not one after the other."""
+    limits, attributes = spread(cluster)
+    charges = [Charge("default", limit, attributes[limit.name], 1) for limit in limits]
+    url = cluster.url.replace("5s", "2s")
+    store = RedisStore(url) if kind == "sync" else blocking(AsyncRedisStore(url))
+    assert store.advance(charges).allowed
+    for server in cluster.servers:
+        server.pause()
+    try:
+        begin = time.monotonic()
+        with pytest.raises(StoreUnavailable, match="no answer within"):
+            store.advance(charges)
+        assert time.monotonic() - begin < 2 + 1.5  # the last for a busy machine
+    finally:
+        for server in cluster.servers:
+            server.resume()
+    _wait_until(lambda: store.advance(charges).allowed)
+    store.close()
+
+
 def test_changed_quotas_and_clearing_walk_through_all_nodes(cluster: Cluster) -> None:
     """``change_quota`` finds the keys of every node."""
     limiter = Limiter(Limit("l", f"10 per {YEAR}", by="id"), store=cluster.url)

@@ -195,6 +195,7 @@ class Servers:
             else:
                 started.append((server, indexes, wire, end))
         for server, indexes, wire, end in started:
+            wire.hurry(end)
             try:
                 replies = iter(server.finish(wire, sum(sends[index].commands for index in indexes), end))
             except StoreError as error:

@@ -66,6 +66,12 @@ class Wire:
             raise TimeoutError("the deadline has passed")
         self.socket.settimeout(left)
         self.socket.sendall(packed)
+        if len(packed) > _CHUNK:  # it may have taken its time
+            self.hurry(until)
+
+    def hurry(self, until: float) -> None:
+        """Of what ``receive`` waits for, only what is left; what is there already is read however late it is."""
+        self.socket.settimeout(max(0.001, until - time.monotonic()))
 
     def receive(self, count: int, until: float) -> list[Reply]:
         """The second half of ``trip``."""
