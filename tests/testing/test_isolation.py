@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from headway import AsyncLimiter, Limit, Limiter, MemoryStore
+from headway import AsyncLimiter, Limit, Limiter, MemoryStore, Overridden, ProvidedLimit, When
 from headway.limiter import base
 from headway.stores.sqlite import SqliteStore
 from headway.testing import Isolation, ManualClock, isolated
@@ -212,3 +213,44 @@ def test_the_stand_in_of_a_store_that_is_away_is_fresh_too() -> None:
         limits.reset()
         assert limiter._stand_in is not inside
     assert limiter._stand_in is not stand_in
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_provided_quotas_are_asked_for_anew_inside_and_age_by_its_clock(wrapped: bool) -> None:
+    """A test sees its own rows, not those of the test before; afterwards what was known before is known again."""
+    rows = {"a": "5/min"}
+    asked: list[str] = []
+
+    def quota_of(request: Mapping[str, object]) -> str:
+        asked.append(str(request["id"]))
+        return rows[str(request["id"])]
+
+    own = ProvidedLimit("own", quota_of, by="id", default="1/min", cache_seconds=30)
+    limiter = Limiter(When({"id": "*"}, Overridden(own, {"z": "2/min"})) if wrapped else own)
+    assert limiter.hit(id="a").remaining == 4
+    with isolated() as isolation:
+        rows["a"] = "7/min"
+        assert limiter.hit(id="a").remaining == 6
+        rows["a"] = "9/min"
+        isolation.travel(29)
+        assert str(limiter.peek(id="a").verdict.limits[0].quota) == "7/minute"
+        isolation.travel(1)
+        assert str(limiter.peek(id="a").verdict.limits[0].quota) == "9/minute"
+        isolation.reset()
+        rows["a"] = "3/min"
+        assert limiter.hit(id="a").remaining == 2
+        assert own.calls == 3
+    assert limiter.hit(id="a").remaining == 3
+    assert (own.calls, len(asked)) == (1, 4)
+
+
+def test_shadow_limits_count_from_nothing_inside_and_go_on_afterwards() -> None:
+    """What a test would have had refused is no part of the next one's report, nor of the application's."""
+    limiter = Limiter(Limit("trial", "1/day", shadow=True))
+    limiter.hit()
+    with isolated():
+        assert limiter.shadow_report().of("trial").requests == 0
+        limiter.hit()
+        limiter.hit()
+        assert limiter.shadow_report().of("trial").would_refuse == 1
+    assert limiter.shadow_report().of("trial").requests == 1

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headway.limiter.explain import Explanation
     from headway.limiter.shadow import ShadowCounts, ShadowReport
 
-__all__ = ["BaseLimiter", "Exempt", "Keep", "living", "on_creation"]
+__all__ = ["BaseLimiter", "Exempt", "Keep", "living", "on_creation", "shadow_counts"]
 
 Exempt: TypeAlias = Callable[[Mapping[str, object]], bool]
 """Says of a request's attributes whether it passes unlimited and uncounted."""
@@ -79,7 +79,7 @@ class BaseLimiter:
         self._off = False
         secret = any(limit.secret for part in self._parts for limit in limits_of(part))
         self._secret_key = secret_bytes(secret_key, secret, _memory(store) is not None)
-        self._shadows = _shadow_counts(self._parts)
+        self._shadows = shadow_counts(self._parts)
         self._use(store)
         living.add(self)
         for tell in on_creation:
@@ -350,7 +350,8 @@ def _part(limit: Any) -> Limit | Choice:
     raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
 
 
-def _shadow_counts(parts: Sequence[Limit | Choice]) -> ShadowCounts | None:
+def shadow_counts(parts: Sequence[Limit | Choice]) -> ShadowCounts | None:
+    """What counts for limits some of which are shadows; None where none is."""
     if not any(limits_of(part)[0].shadow for part in parts):
         return None
     from headway.limiter.shadow import ShadowCounts  # few limiters have any

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
@@ -20,7 +20,7 @@ from headway.policy.matching import wrong_attribute
 from headway.policy.tiers import model_of
 from headway.policy.variants import shown, variant
 
-__all__ = ["ProvidedLimit"]
+__all__ = ["ProvidedLimit", "providers_of"]
 
 _SECOND: Final = 1_000_000_000
 _ASK_AGAIN_NS: Final = _SECOND
@@ -161,6 +161,17 @@ class ProvidedLimit:
                 if question is not None:
                     question.outdated = True  # its answer may be from before
 
+    def begin_anew(self, clock: Callable[[], int]) -> dict[str, Any]:
+        """Go on by another clock as if nobody had been asked yet; for test tools. What ``go_back`` takes."""
+        before = dict(vars(self))
+        self._begin()
+        self._clock = clock
+        return before
+
+    def go_back(self, before: dict[str, Any]) -> None:
+        """Go on as it was before ``begin_anew``."""
+        vars(self).update(before)
+
     def __len__(self) -> int:
         """How many answers are remembered."""
         return len(self._known)
@@ -271,6 +282,14 @@ class ProvidedLimit:
         self._known.move_to_end(key)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
+
+
+def providers_of(part: Any) -> Iterator[ProvidedLimit]:
+    """Those that a limit is, or wraps (a condition, overrides)."""
+    while part is not None:
+        if isinstance(part, ProvidedLimit):
+            yield part
+        part = getattr(part, "limit", None)
 
 
 def _limit_of(told: Told) -> Limit | None:

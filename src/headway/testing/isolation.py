@@ -12,17 +12,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Rational
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from headway.core.limit import Limit
 from headway.limiter.async_limiter import AsyncLimiter
-from headway.limiter.base import BaseLimiter, living, on_creation
+from headway.limiter.base import BaseLimiter, living, on_creation, shadow_counts
 from headway.limiter.queue import Lines
 from headway.limiter.timer import Timer
 from headway.policy.choice import Choice
+from headway.policy.provided import ProvidedLimit, providers_of
 from headway.stores.memory import MemoryStore
 from headway.stores.url import open_async_store
 from headway.testing.clock import ManualClock
+
+if TYPE_CHECKING:
+    from headway.limiter.shadow import ShadowCounts
 
 __all__ = ["Isolation", "isolated"]
 
@@ -36,6 +40,7 @@ class _Before:
     lines: Lines
     off: bool
     parts: tuple[Limit | Choice, ...]
+    shadows: ShadowCounts | None
 
 
 class Isolation:
@@ -43,7 +48,7 @@ class Isolation:
 
     Limiters that share a store go on sharing one. A limiter that is made meanwhile is isolated too, unless it already
     decides on a ``ManualClock``: then its maker is in control, and it keeps its store. Quotas changed meanwhile are
-    changed back.
+    changed back. Provided quotas are asked for anew, and shadow limits count from nothing.
 
     Attributes:
         clock: what every isolated limiter decides, and waits, by.
@@ -56,6 +61,7 @@ class Isolation:
         self._stores: dict[Hashable, MemoryStore] = {}
         self._kept: list[Any] = []
         self._opened: list[Any] = []
+        self._providers: weakref.WeakKeyDictionary[ProvidedLimit, dict[str, Any]] = weakref.WeakKeyDictionary()
 
     def start(self) -> None:
         """Isolate every limiter there is, and every one to come."""
@@ -67,8 +73,10 @@ class Isolation:
         """Give every limiter back what it had."""
         on_creation.remove(self._made)
         for limiter, before in list(self._before.items()):
-            limiter._parts = before.parts
+            limiter._parts, limiter._shadows = before.parts, before.shadows
             _work_on(limiter, before.store, before.timer, before.lines, off=before.off)
+        for provider, known in list(self._providers.items()):
+            provider.go_back(known)
         for store in self._opened:  # by limiters made meanwhile: a close() of theirs reached the fresh memory only
             store.close()
 
@@ -81,7 +89,9 @@ class Isolation:
         self._switch(off=False)
 
     def reset(self) -> None:
-        """Forget every key of every limiter. The clock and ``off`` stay as they are."""
+        """Forget every key of every limiter, and what providers said. The clock and ``off`` stay as they are."""
+        for provider in list(self._providers):
+            provider.forget()
         for store in self._stores.values():
             store.close()  # which forgets everything
         ours = list(self._stores.values())
@@ -124,6 +134,10 @@ class Isolation:
         store = self._stores.get(place)
         if store is None:
             store = self._stores[place] = MemoryStore(clock=self.clock)
+        for provider in (found for part in limiter._parts for found in providers_of(part)):
+            if provider not in self._providers:
+                self._providers[provider] = provider.begin_anew(self.clock)
+        limiter._shadows = shadow_counts(limiter._parts)
         _work_on(limiter, store, self.clock, Lines(), off=self._off)
 
     def _switch(self, *, off: bool) -> None:
@@ -140,7 +154,7 @@ def isolated() -> Iterator[Isolation]:
 
 
 def _before(limiter: BaseLimiter) -> _Before:
-    return _Before(limiter.store, limiter._timer, limiter._lines, limiter._off, limiter._parts)
+    return _Before(limiter.store, limiter._timer, limiter._lines, limiter._off, limiter._parts, limiter._shadows)
 
 
 def _work_on(limiter: BaseLimiter, store: Any, timer: Timer, lines: Lines, *, off: bool) -> None:
