@@ -1,9 +1,12 @@
 """The words of refusals: what they mean, and which codes name a limit."""
 
+import re
+
 import pytest
 from tests.client.corpus import cases
 
 from headway.client import _vocabulary
+from headway.client._alternatives import Alternatives, branches, letters
 from headway.client._body import read_body
 from headway.client._vocabulary import Meaning, limit_named_in, meaning, names_a_limit
 
@@ -37,16 +40,33 @@ def test_words_have_one_meaning(text: str, expected: Meaning | None) -> None:
     assert meaning(text) is expected
 
 
-def test_stems_miss_nothing() -> None:
-    """Looking for stems first changes no meaning of any recorded sentence or code."""
+def test_looking_for_letters_first_misses_nothing() -> None:
+    """A phrase is found in every recorded sentence and code in which its whole pattern finds it."""
     seen = set()
     for case in cases():
         said = read_body(case.body, "", 0.0)
         seen |= {*said.texts, *(code for _, code in said.codes)}
-    for text in seen:
-        lowered = text[:1200].lower().replace("_", " ")
-        for kind, stems, pattern in _vocabulary._PATTERNS:
-            assert not pattern.search(lowered) or any(stem in lowered for stem in stems), (kind, lowered)
+    for kind, pattern in _vocabulary._TABLE:
+        whole, phrases = re.compile(pattern), Alternatives(pattern)
+        for text in seen:
+            lowered = text.lower().replace("_", " ")
+            assert phrases.search(lowered) == (whole.search(lowered) is not None), (kind, lowered)
+
+
+@pytest.mark.parametrize(
+    ("branch", "needed"),
+    [
+        (r"rate\s?-?limits?", "limit"),
+        (r"\bqps\b", "qps"),
+        (r"abc*def+", "def"),
+        (r"(?:one|two)(?:\s|[()|]){0,3}x", ""),
+        (r"\d{1,4}ab{2}cd", "cd"),
+        (r"[ab|)]hits?|\|", "hit"),
+    ],
+)
+def test_a_branch_needs_its_letters(branch: str, needed: str) -> None:
+    """The longest run of letters that no match can be without: none that is optional, in a set or in a group."""
+    assert letters(next(branches(branch))) == needed
 
 
 @pytest.mark.parametrize("code", ["activityLimitReached", "throttle_violation", "RATE_LIMIT_REACHED", "maxlag", "QPS"])

@@ -28,6 +28,7 @@ from headway.client._limits import ShownLimit
 from headway.client._moments import duration, number, offset
 
 _LARGEST = 16_384  # characters of JSON that are parsed; refusals are small
+_LONGEST_TEXT = 2400  # characters of a body without any form
 _NODES = 160
 _DEPTH = 14
 
@@ -99,7 +100,7 @@ def read_body(body: Any, content_type: str, now: float) -> Said:
     if "urlencoded" in content_type:
         _Walk(said, now).root(dict(parse_qsl(text[:_LARGEST], max_num_fields=None)[:64]))
         return said
-    said.texts.append(_sentence(text[:_LARGEST]))
+    said.texts.append(_sentence(text[:_LONGEST_TEXT]))
     said.failed = len(text) <= _SHORT_TEXT and _COMPLAINT.match(text) is not None
     return said
 

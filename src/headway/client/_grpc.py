@@ -13,6 +13,8 @@ from urllib.parse import unquote
 from headway.client._headers import HeaderFields
 from headway.client._moments import FAR
 
+_LONGEST_MESSAGE = 2048  # characters of it, as written, that are read
+_MOST_FIELDS = 64  # of one protobuf message are read
 _PUSHBACK = re.compile(r"0|[1-9][0-9]{0,9}")
 CODES = {
     "4": "DEADLINE_EXCEEDED",
@@ -43,7 +45,7 @@ def grpc_status(fields: HeaderFields, warnings: list[str]) -> GrpcStatus | None:
     code = fields.get("grpc-status")
     if code is None or code == "0":
         return None
-    status = GrpcStatus(CODES.get(code, code), unquote(fields.get("grpc-message") or "")[:4096])
+    status = GrpcStatus(CODES.get(code, code), unquote((fields.get("grpc-message") or "")[:_LONGEST_MESSAGE]))
     pushback = fields.get("grpc-retry-pushback-ms")
     if pushback is not None:
         if _PUSHBACK.fullmatch(pushback):
@@ -109,7 +111,9 @@ def _protobuf(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
         ValueError: The wire type is none of the known ones.
     """
     at = 0
-    while at < len(raw):
+    for _ in range(_MOST_FIELDS):
+        if at >= len(raw):
+            return
         key, at = _varint(raw, at)
         wire = key & 7
         if wire == 0:

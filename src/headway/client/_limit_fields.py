@@ -17,7 +17,7 @@ from headway.client._prose import period_of_name
 
 _LONGEST_NAME = 80
 _LONGEST_VALUE = 1024
-_USED_OF = re.compile(r"([A-Za-z][\w-]*)\s*=\s*(\d{1,18})\s*/\s*(\d{1,18})", re.A)  # api-usage=18/5000
+_USED_OF = re.compile(r"(?<![\w-])([A-Za-z][\w-]*+)\s*=\s*(\d{1,18})\s*/\s*(\d{1,18})", re.A)  # api-usage=18/5000
 _PAIR = re.compile(r"([a-z]+)\s*=\s*(\d+(?:\.\d+)?)", re.A)
 _MEMBER = re.compile(r"(\d+(?:\.\d+)?)(?:\s*([:/])\s*(\d+(?:\.\d+)?))?((?:\s*;.*)?)", re.A)
 _OWN_NAME = re.compile(r';\s*name="([^"]{1,96})"')

@@ -73,13 +73,13 @@ _UNITS = {
     **dict.fromkeys(["d", "day"], _DAY),
     **dict.fromkeys(["w", "wk", "week"], 7 * _DAY),
 }
-_UNIT = "|".join(sorted((re.escape(unit) for unit in _UNITS), key=len, reverse=True))
+UNIT = "|".join(sorted((re.escape(unit) for unit in _UNITS), key=len, reverse=True))
 _NUMERAL = r"\d{1,15}(?:\.\d{1,12})?|\.\d{1,12}"
 _WORDED = "|".join(sorted(_COUNTS, key=len, reverse=True))
-_TERM = rf"(?:(?:{_NUMERAL})[\s-]*|\b(?:{_WORDED})[\s-]+)(?:{_UNIT})(?:s|\(s\))?(?![a-z])"
+_TERM = rf"(?:(?:{_NUMERAL})[\s-]*|\b(?:{_WORDED})[\s-]+)(?:{UNIT})(?:s|\(s\))?(?![a-z])"
 DURATION = rf"(?<![\w.])(?:\d{{1,9}}\s*(?:-|–|to)\s*)?{_TERM}(?:(?:\s*,?\s*(?:and\s+)?|\s*:\s*){_TERM}){{0,5}}"
 _DURATION = re.compile(DURATION, re.I)
-_ONE_TERM = re.compile(rf"(?:({_NUMERAL})[\s-]*|\b({_WORDED})[\s-]+)({_UNIT})(?:s|\(s\))?(?![a-z])", re.I)
+_ONE_TERM = re.compile(rf"(?:({_NUMERAL})[\s-]*|\b({_WORDED})[\s-]+)({UNIT})(?:s|\(s\))?(?![a-z])", re.I)
 _GO_TERM = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d)", re.A)
 _GO = re.compile(rf"(?:{_GO_TERM.pattern})+", re.A)
 _ISO_PERIOD = re.compile(

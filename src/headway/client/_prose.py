@@ -5,13 +5,16 @@ Vague words ("later", "a few minutes", "a moment") are no hint. Several waits: t
 """
 
 import re
+from collections.abc import Iterator
 from datetime import tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from headway.client._alternatives import Alternatives
 from headway.client._moments import (
     DATE,
     DURATION,
+    UNIT,
     duration,
     from_number,
     instant,
@@ -20,27 +23,31 @@ from headway.client._moments import (
 )
 from headway.client._other_languages import wait_abroad
 
-LONGEST = 1200
+LONGEST = 600
 """Characters of a text that are read; whatever explains a refusal comes early."""
 
 _DAY = 86_400
-_ANNOUNCE = (
+_ANNOUNCE = re.compile(
     r"\b(?:re-?try(?:ing)?(?:[ -]?(?:after|in|at))?|try(?:ing)?|again|wait(?:ing)?|available|resets?|resetting|expires?|expired"
     r"|expected|unblock\w*|unbann?\w*|lift\w*|bann?(?:ed)?|block(?:ed|ing)?|break|cool(?:ing)?[- ]?down|back[- ]?off"
     r"|sleep|back|resumes?|refill\w*|restor\w*|replenish\w*|limited|throttled|suspended|locked|disabled|renews?"
-    r"|delay|pause|paused|ends?|postponed?|hold|(?:another|next) (?:request|call|attempt|message|code|e-?mail|one))\b"
+    r"|delay|pause|paused|ends?|postponed?|hold|(?:another|next) (?:request|call|attempt|message|code|e-?mail|one))\b",
+    re.I | re.A,
 )
-_FILLER = (
-    r"(?:[\s:=,(\[]{1,4}(?:your|the|this|that|it|a|requests?|calls?|operations?|quota|limit|please|again|later|or|and|in|after"
+_FILLERS = re.compile(
+    rf"(?:[\s:=,(\[]{{1,4}}(?:(?:your|the|this|that|it|a(?!\s+(?:{UNIT})(?:s|\(s\))?(?![a-z]))|requests?|calls?|operations?|quota|limit|please|again|later|or|and|in|after"
     r"|for|until|till|at|on|by|to|least|about|around|approximately|approx\.?|roughly|another|next|within|back|is|be"
-    r"|was|has|will|been|next|time|once|more|than|now|send|sending|making|temporarily|of|a|minimum|before"
-    r"|from|available|allowed|permitted|possible|up|first|~))"
+    r"|was|has|will|been|next|time|once|more|than|now|send|sending|making|temporarily|of|minimum|before"
+    r"|from|available|allowed|permitted|possible|up|first)(?!\w)|~)){0,14}+",
+    re.I | re.A,
 )
 _ISO = r"PT\d[\dHMS.]{0,15}[HMS](?![\w])"
 _WHEN = rf"(?P<date>{DATE})|(?P<duration>{DURATION}|{_ISO})|(?P<number>\d{{1,20}}(?:\.\d{{1,12}})?)(?=\s*(?:[.,;!?)\]\"'<]|$))"
-_WAIT = re.compile(rf"{_ANNOUNCE}{_FILLER}{{0,7}}?[\s:=,(\[~\"']{{0,4}}(?:{_WHEN})", re.I | re.A)
+_SEPARATED = r"[\s:=,(\[~\"']{0,4}"
+_AMOUNT = re.compile(rf"{_SEPARATED}(?:{_WHEN})", re.I | re.A)
 _SPAN = re.compile(r"\b(?:in|for|wait)\s+((?:\d{1,4}\.)?\d{1,3}:\d\d:\d\d)(?![\w:])", re.I | re.A)
-_LEFT = re.compile(rf"(?P<duration>{DURATION})\s+(?:before|until|left|remaining|to\s+go)\b", re.I | re.A)
+_TIME_LEFT = re.compile(rf"(?P<duration>{DURATION})", re.I | re.A)
+_LEFT = re.compile(r"\s+(?:before|until|left|remaining|to\s+go)\b", re.I)
 _MORE = re.compile(
     r"(?<=\d )(?:more|further|additional) (?=(?:seconds?|secs?|minutes?|mins?|hours?|days?)\b)", re.I
 )  # wait 2 more minutes
@@ -63,14 +70,19 @@ _ZONES = (
 )
 _NAMED_ZONE = re.compile(r"\b(?:Africa|America|Asia|Atlantic|Australia|Europe|Pacific)/[A-Z]\w+(?:/[A-Z]\w+)?\b")
 
-_LONG = re.compile(
-    r"\b(?:daily|weekly|monthly|yearly|annual(?:ly)?|lifetime|today|tomorrow|midnight)\b|\bat 00:00(?::00)?\b"
-    r"|(?:\b(?:per|a|each|every|this|for the|current|last|past|previous|in an?|within an?|over an?)[\s-]+|/\s?)(?:1\s+)?"
-    r"(?:calendar\s+|billing\s+)?(?:day|week|month|year)\b"
-    r"|\b(?:day|week|month|year)[\s-]+(?:limit|quota|cap|window)\b|\b[rt]pd\b"
-    r"|\b(?:per|in|over|every|last|past|within|rolling|a)\b[\s\w]{0,12}?\b\d{1,4}\s*-?\s*(?:days?|weeks?|months?|d)\b",
-    re.I,
+_LONG = Alternatives(
+    r"\bdaily\b|\bweekly\b|\bmonthly\b|\byearly\b|\bannual(?:ly)?\b|\blifetime\b|\btoday\b|\btomorrow\b|\bmidnight\b"
+    r"|\bat 00:00(?::00)?\b|\b[rt]pd\b"
 )
+_LONG_UNIT = re.compile(r"(?:days?|weeks?|months?|year|d)\b")
+_LONG_AFTER = re.compile(r"[\s-]+(?:limit|quota|cap|window)\b")
+_ONE_BEFORE = re.compile(
+    r"(?:\b(?:per|a|each|every|this|for the|current|last|past|previous|in an?|within an?|over an?)[\s-]+|/\s?)(?:1\s+)?"
+    r"(?:calendar\s+|billing\s+)?\Z"
+)
+_MANY_BEFORE = re.compile(r"\b(?:per|in|over|every|last|past|within|rolling|a)\b[\s\w]{0,12}?\b\d{1,4}\s*-?\s*\Z")
+_PERIOD_WITHIN = 40
+"""Characters before a unit that are read to know whether it is a limit's period."""
 _SHORT = re.compile(
     r"(?:\b(?:per|a|each|every|in an?|within an?|last|past|within|in)|/)\s*(?:\d{1,6}\s*-?\s*)?"
     r"(?:seconds?|secs?|minutes?|mins?)\b|\b(?:per|an?|each|every|last|/)\s*(?:hour|hr)\b|/\s*(?:\d{1,6}\s*)?(?:s|sec|m|min|h|hr)\b"
@@ -95,6 +107,33 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_\-./:#]+
 _COUNTED = re.compile(r"(\d{1,6}) ?(s|sec|seconds?|m|min|minutes?|h|hr|hours?|d|days?|weeks?|months?)$", re.I)
 
 
+_AMOUNTS = 16
+"""Waits that a text announces of which the longest counts."""
+_SENTENCES = 12
+"""Texts of a body that are read; the first ones say what there is to say."""
+_BLANKS = re.compile(r"\s{2,}")
+
+
+def tidy(texts: list[str]) -> list[str]:
+    """Return the texts that are read: each once, without runs of blanks, and all together ``LONGEST`` characters.
+
+    Short texts are kept whole, and what they leave is shared by the long ones.
+    """
+    each = [
+        _BLANKS.sub(lambda run: "\n" if "\n" in run[0] else " ", text[: 4 * LONGEST])
+        for text in list(dict.fromkeys(texts))[:_SENTENCES]
+    ]
+    left, most = LONGEST, 0
+    for place, length in enumerate(sorted(map(len, each))):
+        most = left // (len(each) - place)
+        if length > most:
+            break
+        left -= length
+    else:
+        return each
+    return [text[:most] for text in each]
+
+
 @lru_cache(maxsize=512)
 def words(code: str) -> str:
     """Split a code into words: `ReadRequestsPerMinute` and `READ_REQUESTS_PER_MINUTE` read alike."""
@@ -114,11 +153,10 @@ def wait(text: str, now: float, zone: tzinfo | None) -> float | None:
     if "WAIT_" in text and (code := _WAIT_CODE.search(text)) is not None:
         best = float(code.group(1))
     if _DIGIT.search(text) or _NUMBER_WORD.search(text):
-        for pattern, stems in ((_WAIT, ()), (_LEFT, _LEFT_STEMS)):
-            for found in pattern.finditer(text) if not stems or any(stem in text for stem in stems) else ():
-                seconds = _one_wait(found, text, now)
-                if seconds is not None:
-                    best = max(best or 0.0, seconds, 0.0)
+        for found in (*(amount for _, amount in _announced(text)), *_left(text)):
+            seconds = _one_wait(found, text, now)
+            if seconds is not None:
+                best = max(best or 0.0, seconds, 0.0)
     if ":" in text and (span := _SPAN.search(text)) is not None:
         best = max(best or 0.0, duration(span.group(1)) or 0.0)
     if best is None and (clock := _CLOCK_TIME.search(text)) is not None:
@@ -145,6 +183,28 @@ _CLOCK_TIME = re.compile(
     r"\s*([ap])?(?:\.?m\b\.?)?(?![\w:])",
     re.I | re.A,
 )
+
+
+def _announced(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Yield where a word announces a wait, and the amount or date that follows after a few words that say nothing.
+
+    Words that say nothing are passed once, whatever stands before them, so the whole takes no more than the text is long.
+    """
+    at = count = 0
+    while count < _AMOUNTS and (word := _ANNOUNCE.search(text, at)) is not None:
+        fillers = _FILLERS.match(text, word.end())
+        at = word.end() if fillers is None else fillers.end()
+        found = _AMOUNT.match(text, at)
+        if found is not None:
+            yield word.start(), found
+            at = found.end()
+            count += 1
+
+
+def _left(text: str) -> Iterator[re.Match[str]]:
+    """Yield the amounts of which a text says that they are left."""
+    if any(stem in text for stem in _LEFT_STEMS):
+        yield from (found for found in _TIME_LEFT.finditer(text) if _LEFT.match(text, found.end()))
 
 
 def _until_clock(found: re.Match[str], text: str, now: float, zone: tzinfo | None) -> float | None:
@@ -213,13 +273,31 @@ def periods(text: str) -> tuple[bool, bool]:
     hours: list[int] = []
     long = False
     if any(stem in text for stem in _LONG_STEMS) or _HOUR_STEM.search(text):
-        text = _WAIT.sub(" ", text)  # "try again in 1 day" is a wait, not a period
+        for start, amount in reversed(list(_announced(text))):
+            text = f"{text[:start]} {text[amount.end() :]}"  # "try again in 1 day" is a wait, not a period
         hours = [int(one or other) for one, other in _HOURS.findall(text)]
-        long = _LONG.search(text) is not None or any(count >= 24 for count in hours)
+        long = _LONG.search(text) or any(count >= 24 for count in hours) or _long_unit(text)
     short = any(count < 24 for count in hours)
     if not short and any(stem in text for stem in _SHORT_STEMS):
         short = _SHORT.search(text) is not None
     return short, long
+
+
+def _long_unit(text: str) -> bool:
+    """Whether a text, in lower case, has days, weeks, months or years in a place where a limit's period stands."""
+    for unit in _LONG_UNIT.finditer(text):
+        start = unit.start()
+        before = (text, max(0, start - _PERIOD_WITHIN), start)
+        one = unit[0] in ("day", "week", "month", "year")
+        if one and (_ONE_BEFORE.search(*before) or (_LONG_AFTER.match(text, unit.end()) and not _in_word(text, start))):
+            return True
+        if unit[0] != "year" and _MANY_BEFORE.search(*before):
+            return True
+    return False
+
+
+def _in_word(text: str, at: int) -> bool:
+    return at > 0 and (text[at - 1].isalnum() or text[at - 1] == "_")
 
 
 _SHORT_STEMS = ("sec", "min", "hour", "hr", "/", "pm", "qps")

@@ -9,6 +9,7 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from headway.client._alternatives import Alternatives
 from headway.client._prose import LONGEST, period_of_name, words
 
 
@@ -50,7 +51,7 @@ _TABLE = (
     ),
     (
         Meaning.OVERLOAD,
-        r"\bover\s?load|over capacity|at capacity|exceed\w* capacity|capacity (?:constraints?|exceeded|exhausted)|reduced[\s-]capacity"
+        r"\bover\s?load|over capacity|at capacity|exceed\w{0,8} capacity|capacity (?:constraints?|exceeded|exhausted)|reduced[\s-]capacity"
         r"|insufficient capacity|(?:server|service|system|cluster|backend)s?(?:\s+\w+){0,3}\s+busy|server\s?busy|too busy"
         r"|(?:high|heavy|increased) (?:server )?(?:load|demand|traffic|volume)|rejected execution|queue (?:is )?full"
         r"|circuit.?break|\bmaxlag\b|\blagged\b|back\s?pressure|out of (?:memory|capacity)|load shed"
@@ -60,14 +61,14 @@ _TABLE = (
         Meaning.LIMIT,
         r"rate\s?-?limit|rate exceeded|request rate|requests? limit|too (?:many|fast|quick|frequent)|too much (?:request|weight|usage)|throttl"
         r"|slow\s?down|flood|over rate\b|over (?:the )?(?:rate|query|request|daily|request) ?limit|\bcalls? (?:rate|limit)"
-        rf"|exceed\w*{_GAP}?\s*(?:rate|requests?|calls?|queries|hits|limits?|allow\w+|throughput)\b|max(?:imum)?{_GAP}?\s*"
+        rf"|exceed\w{{0,8}}{_GAP}?\s*(?:rate|requests?|calls?|queries|hits|limits?|allow\w+|throughput)\b|max(?:imum)?{_GAP}?\s*"
         r"(?:calls|requests|rate|queries)|\blimits?(?:\s+\w+){0,3}\s+(?:exceed|reached|hit|violat)|reached"
         rf"{_GAP}?\s*limits?\b|throughput exceeded|(?:reduce|lower|limit) (?:your|the)?\s*(?:request|rate|frequency|requests)"
-        r"|requests? (?:are |is )?(?:too frequent|limited)|frequency|concurren\w+ (?:requests?|limit|connections?)"
+        r"|requests? (?:are |is )?(?:too frequent|limited)|frequency|concurren\w{1,8} (?:requests?|limit|connections?)"
         r"|\bqps\b|\b[rt]pm\b|requests? per (?:second|minute|hour|day)|activity limit|retry later|unusual traffic"
-        r"|abus(?:e|ive)|bandwidth limit|limit\w* (?:of )?\d+|more requests available|automated (?:requests|queries)"
+        r"|abus(?:e|ive)|bandwidth limit|limit\w{0,8} (?:of )?\d+|more requests available|automated (?:requests|queries)"
         r"|limit (?:exceed|reach|control)|(?:one|1|single) (?:\w+ )?(?:request|call|connection|query|session)\b[\w ]{0,60}at a time"
-        r"|calls per|budget (?:is |has been )?exhausted|(?:try|wait)\w* (?:again )?(?:tomorrow)|being limited|blocked temporarily|temporar\w+ (?:block|bann)"
+        r"|calls per|budget (?:is |has been )?exhausted|(?:try|wait)\w{0,8} (?:again )?(?:tomorrow)|being limited|blocked temporarily|temporar\w{1,8} (?:block|bann)"
         rf"|{_ABROAD}",
     ),
     (
@@ -80,7 +81,7 @@ _TABLE = (
         r"not (?:been )?(?:configured|enabled|used in project|activated|registered|subscribed)|service disabled"
         r"|(?:api|app|access|subscription|secret)[\s-]?(?:key|token|id)|(?:invalid|missing|expired|unknown|bad|no)"
         r"(?:\s+\w+){0,2}\s+(?:key|token|credentials?|signature|user.agent|client|header|certificate)|user.?agent|refer+er"
-        r"|(?:ssl|https) (?:is )?required|unregistered|unreg\b|requires? sign.?up|unauthenticated|authenticat\w+"
+        r"|(?:ssl|https) (?:is )?required|unregistered|unreg\b|requires? sign.?up|unauthenticated|authenticat\w"
         r"|\bdisabled\b|\bnot enabled\b|clock skew|signature|request time too skewed|billing (?:has )?not",
     ),
     (
@@ -96,36 +97,14 @@ _TABLE = (
         r"|try again|retry|timed? ?out|read.only|deploy|upgrad(?:e|ing) in progress|be back|undergoing",
     ),
 )
-# Stems, one of which is in every text that a meaning's pattern finds: looking for them is far cheaper.
-_STEMS = {
-    Meaning.MONEY: "insufficient payment spend cap credit balance billing prepa top trial overdue unpaid arrears tier storage disk out",
-    Meaning.LOCKED: "lock accessed another concurrent prior processing",
-    Meaning.OVERLOAD: "load capacity busy demand traffic volume reject queue circuit lag pressure memory under experienc",
-    Meaning.LIMIT: "limit rate too throttl slow flood exceed max frequen concurren qps rpm tpm per activity later traffic"
-    " abus available automat tomorrow budget block bann time 频 頻 限 流 请求 访问 调用 次数 制 リクエスト アクセス 요청 zu trop demasiad muitas troppe troppi"
-    " te слишком",
-    Meaning.QUOTA: "quota limit used resource exhaust allow allot entitle allocation",
-    Meaning.SETUP: "not service key token id invalid missing expired unknown bad no agent refer ssl https unreg sign"
-    " authenticat disabled skew signature billing",
-    Meaning.FORBIDDEN: "permi accessible forbidden access authori allowed bann suspended list block scope prohibit"
-    " denied insufficient country region location terms policy entitle privilege",
-    Meaning.TRANSIENT: "maintenance temporar unavailable end internal restart starting warming loading again retry"
-    " timeout timed time only deploy progress back undergoing",
-}
-_PATTERNS = tuple((kind, tuple(_STEMS[kind].split()), re.compile(pattern)) for kind, pattern in _TABLE)
+_PATTERNS = tuple((kind, Alternatives(pattern)) for kind, pattern in _TABLE)
 
 
 @lru_cache(maxsize=512)
 def meaning(text: str) -> Meaning | None:
     """Return what a code in words, or a sentence, says; None when it says nothing known."""
     text = text[:LONGEST].lower().replace("_", " ")
-    for kind, stems, pattern in _PATTERNS:
-        for stem in stems:
-            if stem in text:
-                if pattern.search(text):
-                    return kind
-                break
-    return None
+    return next((kind for kind, phrases in _PATTERNS if phrases.search(text)), None)
 
 
 _GENERIC_TEXT = """
@@ -141,7 +120,7 @@ _GENERIC = frozenset(_GENERIC_TEXT.split())
 _SHAPE = re.compile(r"[A-Za-z][\w.:/-]{2,95}", re.A)
 
 
-_REQUESTS = re.compile(
+_REQUESTS = Alternatives(
     r"rate.?limit|rate exceeded|over.{0,12}limit|requests?|calls?\b|throttl|too (?:many|fast|quick|frequent)|slow down|flood"
     r"|quer(?:y|ies)|\bper\b|quota|credit|balance|billing|usage|overload|capacity|busy|retry|again|wait|attempts|daily|month|hits"
     rf"|frequen|lag|budget|limit reached|\bapi limit|{_ABROAD}"
@@ -149,13 +128,15 @@ _REQUESTS = re.compile(
 _SIZES = re.compile(
     r"\b(?:size|length|characters?|bytes|payload|page|parameter|argument|depth|rows|columns|context|file|complexity of|too large|too long)\b"
 )
-_CERTAIN = re.compile(r"rate.?limit|too many (?:requests|calls|attempts)|throttl|quota|per (?:second|minute|hour|day)")
+_CERTAIN = Alternatives(
+    r"rate.?limit|too many (?:requests|calls|attempts)|throttl|quota|per (?:second|minute|hour|day)"
+)
 
 
 def speaks_of_requests(text: str) -> bool:
     """Whether a sentence about a limit is about requests in time, and not about the size of one of them."""
     text = text[:LONGEST].lower()
-    return bool(_CERTAIN.search(text) or (_REQUESTS.search(text) and not _SIZES.search(text)))
+    return _CERTAIN.search(text) or (_REQUESTS.search(text) and not _SIZES.search(text))
 
 
 @lru_cache(maxsize=512)

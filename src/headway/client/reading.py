@@ -23,7 +23,7 @@ from headway.client._kinds import Evidence, decide
 from headway.client._limit_fields import json_in_fields, limits_from_fields
 from headway.client._limits import ShownLimit, violated
 from headway.client._moments import FAR, instant, number, offset, to_datetime
-from headway.client._prose import period_of_name, quota_in_words
+from headway.client._prose import period_of_name, quota_in_words, tidy
 from headway.client._prose import wait as wait_in_words
 from headway.client._retry_after import retry_after
 from headway.client._vocabulary import limit_named_in, names_a_limit, speaks_of_a_limit
@@ -33,7 +33,6 @@ _NAMING = frozenset(
     ["headererror", "tag", "namespaced", "reason"]
 )  # places whose code is a name, however general its words
 _STATUSES = frozenset(["code", "status", "statuscode", "errorcode", "error"])
-_SENTENCES = 12  # of a body are read; the first ones say what there is to say
 _NEAR = 2.0  # two hints less than this many seconds apart are one hint, rounded differently
 
 
@@ -109,7 +108,6 @@ class _Reading:
     def rejection(self) -> Rejection | None:
         """Return the conclusions, or None when the response is no refusal."""
         said = read_body(self.body, (self.fields.get("content-type") or "").lower(), self.now)
-        said.texts = list(dict.fromkeys(said.texts))[:_SENTENCES]
         self._add_error_fields(said)
         json_fields = [value for value in json_in_fields(self.fields) if isinstance(value, dict | list)]
         for value in json_fields:
@@ -117,6 +115,7 @@ class _Reading:
             said.waits += aside.waits
             said.limits += aside.limits
         self._add_grpc(said)
+        said.texts = tidy(said.texts)
         dialects = spoken(self.fields, said)
         minutes = {name for one in dialects for name in one.minutes}
         if minutes:
