@@ -354,6 +354,18 @@ def test_windows_follow_one_another_where_the_clock_leaps_over_midnight(unit: st
     assert [fresh.window(now) for now in reversed(moments)] == spans[::-1]
 
 
+@pytest.mark.parametrize(
+    "leap", ["23:00", "23:00:01", "23:20:03", "23:30", "23:30:02", "23:45:05", "23:59:58", "23:59:59"]
+)
+def test_a_window_begins_at_the_very_second_at_which_the_clock_leaps_over_its_midnight(leap: str) -> None:
+    """An hour forward from that time on the last of February: it is March from then on, neither earlier nor later."""
+    zone = _zone(f"AAA0BBB-1,J59/{leap},J200/12")
+    rule = CalendarWindow(1, zone, "month")
+    start = at(f"2026-02-28T{leap}+00:00")
+    assert rule.window(start) == (start, at("2026-03-31T23:00+00:00"))
+    assert rule.window(start - 1) == (at("2026-02-01T00:00+00:00"), start)
+
+
 def test_a_rule_with_another_unit_remembers_no_window_of_the_first() -> None:
     """``dataclasses.replace`` makes a rule of its own."""
     now = at("2026-05-05T12:00+00:00")
