@@ -30,6 +30,33 @@ def test_a_good_file_is_told_back(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [each.name for each in tmp_path.iterdir()] == ["limits.toml"]
 
 
+def test_no_condition_hides_a_quota_and_no_limit_how_it_counts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each with its quota, its key and, where it is not the usual, its algorithm; a shadow is said to be one."""
+    limits = {
+        "writes": 'quota = "10/min"\nby = "account"\nshadow = true\nwhen = { method = "POST" }',
+        "own": 'quota = "5/min"\nby = "account"\noverrides = { acme = "9/min" }',
+        "tiers": 'quota = { free = "1/s", pro = "block" }\nby = "account"\ntier = "plan"\nunknown_tier = "free"',
+        "never": 'block = true\nwhen = { country = "xx" }',
+        "logins": 'quota = "1 per 30 s burst 3"\nby = "account"\nalgorithm = "growing-wait"',
+        "hours": 'quota = "100/hour"\nalgorithm = "fixed-window"\ncount_refused = true',
+        "days": 'quota = "5/day in UTC"',
+        "slots": 'quota = "3 at once"',
+    }
+    tables = "\n".join(f'[[policies.a.limits]]\nname = "{name}"\n{rest}' for name, rest in limits.items())
+    assert main(["check-policy", write(tmp_path, tables)]) == 0
+    shown = capsys.readouterr().out.splitlines()[1].removeprefix("  a: ")
+    assert shown.split(", ", 2) == [
+        "writes 10/minute by account [shadow] (when method is POST)",
+        "own 5/minute by account (1 account with a quota of their own)",
+        "tiers by account (free 1/s, pro block by plan (unknown: free, missing: error)), "
+        "never block (when country is xx), "
+        "logins 1 per 30 seconds burst 3 by account [growing-wait], "
+        "hours 100/hour [fixed-window, count_refused], days 5/day in UTC, slots 3 at once for 1 minute",
+    ]
+
+
 def test_every_problem_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """78, and file:line: key: problem for each, the store's URL among them."""
     path = write(tmp_path, 'store = "sqlite://limits.db"\n[[policies.a.limits]]\nname = "A"\nqouta = "5/day"\n')

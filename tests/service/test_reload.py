@@ -280,7 +280,7 @@ def test_the_shell_knows_limits_that_depend(tmp_path: Path) -> None:
     assert [check("account=internal") for _ in range(2)] == [0, 0]
     assert check("account=c", "plan=gold") == 64
     shown = run(tmp_path, "check-policy", "limits.toml").stdout
-    assert "per-account (free 1/day, pro 2/day by plan (unknown: error, missing: error); 1 account" in shown
-    assert "writes (when method is POST)" in shown
+    assert "per-account by account (free 1/day, pro 2/day by plan (unknown: error, missing: error); 1 account" in shown
+    assert "(when method is POST)" in shown
     assert "banned (blocks 1 entry by account)" in shown
     assert "exempt: 1 entry by account" in shown

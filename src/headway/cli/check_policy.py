@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headway.cli import exit_codes
 from headway.cli.policies import report
@@ -48,7 +48,18 @@ def run(args: argparse.Namespace) -> int:
 
 def _shown(part: Limit | Choice) -> str:
     from headway.core.limit import Limit
+    from headway.policy.choice import limits_of
+    from headway.policy.lists import BanList
 
-    if not isinstance(part, Limit):
+    if isinstance(part, BanList):
         return f"{part.name} ({part})"
-    return f"{part.name} {part.quota}" + (f" by {' and '.join(part.by)}" if part.by else "")
+    inner: Any = part
+    while not isinstance(inner, Limit) and hasattr(inner, "limit"):  # a condition's, or that of overrides
+        inner = inner.limit
+    limit = limits_of(part)[0]
+    quota = (f" {limit.quota}" if limit.quota.count else " block") if isinstance(inner, Limit) else ""
+    keys = f" by {' and '.join(limit.by)}" if limit.by else ""
+    notes = [limit.algorithm.value] if limit.algorithm is not Limit("plain", limit.quota).algorithm else []
+    notes += [option for option in ("count_refused", "shadow") if getattr(limit, option)]
+    noted = f" [{', '.join(notes)}]" if notes else ""
+    return f"{part.name}{quota}{keys}{noted}" + ("" if isinstance(part, Limit) else f" ({part})")
