@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from headway.core.limit import Limit
@@ -10,6 +12,7 @@ from headway.core.quota import DAY, HOUR, MINUTE, SECOND, Quota
 from headway.core.verdict import Verdict
 from headway.errors import LimitError
 from headway.presentation.hear import hear
+from headway.presentation.language import LOCALES
 from headway.presentation.sentence import sentence
 
 from .verdicts import NOW, one_refusal
@@ -207,6 +210,15 @@ def test_a_day_that_does_not_exist_is_an_error(day: str) -> None:
     """A date that no calendar has was not rendered here, and is not taken for another day."""
     with pytest.raises(ValueError, match="day is out of range"):
         hear(f"Try again on {day} at 10:00 (UTC).", NOW)
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_a_long_row_of_digits_is_no_wait_and_costs_nothing(locale: str) -> None:
+    """Digits that no sentence of ours has are passed over, once: not tried again from each of them."""
+    began = time.thread_time()
+    assert hear("9" * 40_000, NOW, locale) is None
+    assert hear(f"Try again in {'9' * 5000} seconds.", NOW, locale) is None
+    assert time.thread_time() - began < 2
 
 
 def test_a_refusal_may_be_an_upper_bound() -> None:

@@ -15,7 +15,7 @@ __all__ = ["hear"]
 
 _SECOND: Final = 1_000_000_000
 _GROUPS: Final = {
-    "count": r"(?P<count>[0-9]+)",
+    "count": r"(?<![0-9])(?P<count>[0-9]{1,18}+)",
     "time": r"(?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})",
     "zone": r"(?P<zone>[A-Za-z][A-Za-z0-9_+/\-]*)(?:, UTC(?P<offset>[+-][0-9]{2}:[0-9]{2}))?",
     "day": r"(?P<day>[0-9]{1,2})[a-z]*",
@@ -30,6 +30,9 @@ def hear(text: str, now: int, locale: str = "en") -> int | None:
         text: what ``sentence`` wrote, or a text that contains its ``{wait}``; the last time in it counts.
         now: the moment it was said, ns since 1970: what "today" and "in 4 minutes" start from.
         locale: the language it was said in.
+
+    Raises:
+        ValueError: a day, a time of day or a zone that there is not; ``sentence`` writes none.
     """
     best: tuple[int, int, re.Match[str], int] | None = None
     for rank, (pattern, unit) in enumerate(_patterns(resolve(locale) or "en")):
