@@ -93,19 +93,73 @@ def test_the_table_is_logged_unless_asked(unlogged: bool, url: str, schema: str,
     assert store.init() == [f"schema {schema} version {SCHEMA_VERSION} was put in place, with {kind} table"]
     assert store.init() == [f"schema {schema} version {SCHEMA_VERSION} was there already, with {kind} table"]
     again = store.init(unlogged=not unlogged)
-    assert again[1].endswith(f"ALTER TABLE {schema}.state SET {'LOGGED' if unlogged else 'UNLOGGED'}")
+    assert again[1].endswith(f'ALTER TABLE "{schema}".state SET {"LOGGED" if unlogged else "UNLOGGED"}')
     owner.execute(again[1].partition("run ")[2])
     assert store.advance([Charge("n", LIMIT, "x", 1)]).allowed
 
 
 def test_no_function_can_be_led_astray(url: str, schema: str, owner: Owner) -> None:
-    """What runs with the owner's rights looks names up in pg_catalog alone, whatever path its caller has."""
+    """What runs with the owner's rights looks names up in pg_catalog first and in its caller's pg_temp last."""
     PostgresStore(url).init()
     rows = owner.execute(
         "SELECT proname, proconfig FROM pg_proc WHERE prosecdef AND pronamespace = %s::regnamespace", (schema,)
     ).fetchall()
     assert len(rows) >= 10
-    assert [name for name, config in rows if config != ["search_path=pg_catalog"]] == []
+    assert [name for name, config in rows if config != ["search_path=pg_catalog, pg_temp"]] == []
+
+
+def test_types_of_a_callers_own_are_never_used(url: str, schema: str, owner: Owner) -> None:
+    """A role that may only call cannot have its own code run with the owner's rights, by a temporary type of a known name."""
+    caller = f"caller_{schema}"
+    owner.execute(f"CREATE ROLE {caller} LOGIN")
+    PostgresStore(url).init(roles=[caller])
+    with psycopg.connect(url.partition("?")[0].replace("postgres@", f"{caller}@"), autocommit=True) as connection:
+        connection.execute(
+            "CREATE FUNCTION pg_temp.evil() RETURNS boolean LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'it runs as %', current_user; END $$"
+        )
+        for kind in ("text", "bytea"):
+            connection.execute(f"CREATE DOMAIN pg_temp.{kind} AS pg_catalog.{kind} CHECK (pg_temp.evil())")
+        words = "bigint[], '{\"\\\\x01\"}'::pg_catalog.bytea[], '{gcra}'::pg_catalog.text[], '{1:0:0:0:0:1000:5000:1}'::pg_catalog.text[]"
+        connection.execute(f"SELECT {schema}.advance('{{1}}'::{words}, false, true, NULL, ''::pg_catalog.bytea)")
+        connection.execute(f"SELECT {schema}.hit(1, '\\x02'::pg_catalog.bytea, '1:1000:5000:1'::pg_catalog.text, 1, 5)")
+
+
+def test_a_database_that_gives_nobody_its_functions_gives_these(url: str, schema: str, owner: Owner) -> None:
+    """Where new functions are nobody's by default, whom `init` names may call ours all the same."""
+    caller = f"caller_{schema}"
+    owner.execute(f"CREATE ROLE {caller} LOGIN")
+    owner.execute("ALTER DEFAULT PRIVILEGES REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC")
+    try:
+        PostgresStore(url).init(roles=[caller])
+    finally:
+        owner.execute("ALTER DEFAULT PRIVILEGES GRANT EXECUTE ON FUNCTIONS TO PUBLIC")
+    other = Limit("other", "5/hour", by="id", algorithm="sliding-log")
+    limiter = Limiter(LIMIT, other, store=url.replace("postgres@", f"{caller}@") + "&install=false")
+    decision = limiter.hit(id="x")
+    assert decision.degraded is None
+    limiter.refund(decision)
+    limiter.close()
+
+
+@pytest.mark.parametrize("name", ["order", "user", "select", "state", "text", "authorization"])
+def test_a_word_of_sqls_is_a_name_like_others(name: str, url: str, schema: str, owner: Owner) -> None:
+    """A schema may be called as a statement's words are: everything works there."""
+    store = PostgresStore(url.replace(f"schema={schema}", f"schema={name}"))
+    limiter = Limiter(LIMIT, Limit("other", "5/hour", by="id", algorithm="sliding-log"), store=store)
+    try:
+        decision = limiter.hit(id="x")
+        assert decision.degraded is None
+        assert limiter.refund(decision)
+        assert limiter.peek(id="x").allowed
+        limiter.change_quota("other", "50/hour", keep="proportional")
+        limiter.change_quota("other", "5/hour", keep="reset")
+        limiter.reset(id="x")
+        assert store.init() == [f"schema {name} version {SCHEMA_VERSION} was there already, with a logged table"]
+    finally:
+        limiter.close()
+        store.close()
+        owner.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 
 @pytest.mark.parametrize(

@@ -108,30 +108,30 @@ class AsyncPostgresStore(BasePostgresStore):
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
         now, at = self._now(), self._at()
-        return await self._run(lambda: flows.change(self.schema, changes, now, at))
+        return await self._run(lambda: flows.change(self.inside, changes, now, at))
 
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. A page of keys at a time, while decisions go on."""
-        return await self._run(lambda: flows.requota(self.schema, namespace, old, new, self._at()), patient=True)
+        return await self._run(lambda: flows.requota(self.inside, namespace, old, new, self._at()), patient=True)
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. A page of keys at a time, while decisions go on."""
-        return await self._run(lambda: flows.clear(self.schema, namespace, limit), patient=True)
+        return await self._run(lambda: flows.clear(self.inside, namespace, limit), patient=True)
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return await self._run(lambda: flows.clears_after(self.schema, charge, self._at()))
+        return await self._run(lambda: flows.clears_after(self.inside, charge, self._at()))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
-        await self._run(lambda: flows.reset(self.schema, charges))
+        await self._run(lambda: flows.reset(self.inside, charges))
 
     async def init(self, *, unlogged: bool | None = None, roles: Sequence[str] = ()) -> list[str]:
         """See ``PostgresStore.init``."""
         try:
             async with self._connection(INSTALL_S) as connection:
                 made = await self._install(connection, unlogged)
-                cursor = await connection.execute(PERSISTENCE, (f"{self.schema}.state",))
+                cursor = await connection.execute(PERSISTENCE, (f"{self.inside}.state",))
                 found = await cursor.fetchone()
                 for role in roles:
                     await connection.execute(grant_sql(self.schema, role))
@@ -152,7 +152,7 @@ class AsyncPostgresStore(BasePostgresStore):
         changes = undoing(charges, done.result().answer)
         if changes:
             now, at = self._now(), self._at()
-            task = asyncio.ensure_future(self._run(lambda: flows.change(self.schema, changes, now, at, undo=True)))
+            task = asyncio.ensure_future(self._run(lambda: flows.change(self.inside, changes, now, at, undo=True)))
             self._undoing.add(task)
             task.add_done_callback(self._undone)
 
@@ -262,7 +262,7 @@ class AsyncPostgresStore(BasePostgresStore):
         there = await (await connection.execute(VERSION, (self.schema,))).fetchone()
         if not there[0]:
             return None
-        found = await (await connection.execute(f"SELECT {self.schema}.schema_version()")).fetchone()
+        found = await (await connection.execute(f"SELECT {self.inside}.schema_version()")).fetchone()
         return None if found[0] is None else int(found[0])
 
     async def _install(self, connection: Any, unlogged: bool | None = None) -> bool:

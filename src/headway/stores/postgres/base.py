@@ -15,7 +15,7 @@ from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres.flows import Advanced, Flow, advance
-from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, schema_sql
+from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, quoted, schema_sql
 
 __all__ = [
     "INSTALL_LOCK",
@@ -91,6 +91,7 @@ class BasePostgresStore:
         if isinstance(self.deadline, bool) or not (0.001 <= self.deadline < math.inf):
             raise ConfigError(f"deadline is {self.deadline!r}; expected seconds from 0.001")
         self.schema = check_schema(chosen.get("schema", "headway"))
+        self.inside = quoted(self.schema)
         self.unlogged: bool = chosen.get("unlogged", False)
         self.install: bool = chosen.get("install", True)
         self.share = _share(chosen.get("share", 1))
@@ -125,7 +126,7 @@ class BasePostgresStore:
                 self._until_clean = CLEAN_EVERY
                 past = self._cleaned_to
         now, at = self._now(), self._at()
-        return lambda: advance(self.schema, charges, commit, now, at, past)
+        return lambda: advance(self.inside, charges, commit, now, at, past)
 
     def _judge_version(self, version: int | None) -> bool:
         """Whether the schema is there and ours; else it may be put in place.
@@ -162,7 +163,7 @@ class BasePostgresStore:
         chosen = self.unlogged if unlogged is None else unlogged
         if chosen != (persistence == "u"):
             wanted = "UNLOGGED" if chosen else "LOGGED"
-            lines.append(f"the table stays as it is; to change it, run ALTER TABLE {self.schema}.state SET {wanted}")
+            lines.append(f"the table stays as it is; to change it, run ALTER TABLE {self.inside}.state SET {wanted}")
         return [*lines, *(f"role {role} may call the functions" for role in roles)]
 
     def failed(self, error: BaseException) -> StoreError:

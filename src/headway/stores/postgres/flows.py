@@ -87,7 +87,7 @@ def advance(
     """One call of ``advance``, or of ``hit``; a second one where the server's clock is in quite another calendar window.
 
     Args:
-        schema: the schema's name.
+        schema: the schema's name, in quotes.
         charges: the bill.
         commit: False for a peek.
         now: about the server's clock.

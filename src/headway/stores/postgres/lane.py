@@ -32,7 +32,7 @@ def shortened(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> 
 
 
 def _one(store: PostgresStore, namespace: str, limit: Limit) -> Short:
-    text = f"SELECT {store.schema}.hit($1, $2, $3, $4, $5)".encode()
+    text = f"SELECT {store.inside}.hit($1, $2, $3, $4, $5)".encode()
     parameters = said(limit, 0)[1]
     ones = _texts(limit, 1, parameters)
     encoded = _encoder(namespace, limit)
@@ -50,7 +50,7 @@ def _one(store: PostgresStore, namespace: str, limit: Limit) -> Short:
 
 
 def _several(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> Short:
-    text = f"SELECT {store.schema}.advance($1, $2, $3, $4, false, true, NULL, NULL)".encode()
+    text = f"SELECT {store.inside}.advance($1, $2, $3, $4, false, true, NULL, NULL)".encode()
     encoders = [_encoder(namespace, limit) for limit in limits]
     shadows = [int(limit.shadow) for limit in limits]
 

@@ -479,4 +479,7 @@ BEGIN
 END
 $$;
 
+-- A database may keep new functions from everybody; whom the schema lets in may call all of these.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO PUBLIC;
+
 INSERT INTO {schema}.version (number) VALUES ({number}) ON CONFLICT (one) DO UPDATE SET number = excluded.number;

@@ -11,9 +11,9 @@ from headway.core.reserved import NOTHING_YET
 from headway.core.rule import CLOCK_SLACK_NS
 from headway.errors import ConfigError
 
-__all__ = ["FOREIGN", "SCHEMA_VERSION", "check_schema", "grant_sql", "schema_sql"]
+__all__ = ["FOREIGN", "SCHEMA_VERSION", "check_schema", "grant_sql", "quoted", "schema_sql"]
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 FOREIGN: Final = "HWY01"
 """The SQLSTATE of a schema that has other things in it."""
@@ -35,12 +35,18 @@ def check_schema(schema: str) -> str:
     )
 
 
+def quoted(schema: str) -> str:
+    """A schema's name as statements have it: some names are words of SQL's, such as "order"."""
+    return f'"{schema}"'
+
+
 def schema_sql(schema: str, *, unlogged: bool) -> str:
     """The statements that put everything in place, to be run in one transaction."""
     folder = resources.files(__package__)
     text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "rules.sql"))
     values = {
-        "schema": check_schema(schema),
+        "schema": quoted(check_schema(schema)),
+        "name": schema,
         "unlogged": "UNLOGGED" if unlogged else "",
         "number": SCHEMA_VERSION,
         "foreign": FOREIGN,
@@ -53,5 +59,5 @@ def schema_sql(schema: str, *, unlogged: bool) -> str:
 
 def grant_sql(schema: str, role: str) -> str:
     """The statement that lets a role call the functions, and nothing else."""
-    quoted = role.replace('"', '""')
-    return f'GRANT USAGE ON SCHEMA {check_schema(schema)} TO "{quoted}"'
+    name = role.replace('"', '""')
+    return f'GRANT USAGE ON SCHEMA {quoted(check_schema(schema))} TO "{name}"'

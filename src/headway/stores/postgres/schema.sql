@@ -1,6 +1,8 @@
 -- What a headway store keeps in PostgreSQL: one table and the functions that are all a caller needs to reach it.
 -- Applied as a whole, in one transaction, under an advisory lock; applying it again changes nothing but the functions.
 -- schema.py fills in what stands in braces, and puts rules.sql, the arithmetic, in place with it.
+--
+-- What runs with the owner's rights looks in pg_temp last: where it is not named it comes first, with types of the caller's.
 
 DO $$
 BEGIN
@@ -10,7 +12,7 @@ BEGIN
         SELECT FROM pg_catalog.pg_class WHERE relnamespace = to_regnamespace('{schema}')
         UNION ALL SELECT FROM pg_catalog.pg_proc WHERE pronamespace = to_regnamespace('{schema}')
     ) THEN
-        RAISE EXCEPTION 'schema {schema} has other things in it; expected one that is empty, or that is not there'
+        RAISE EXCEPTION 'schema {name} has other things in it; expected one that is empty, or that is not there'
             USING ERRCODE = '{foreign}';
     END IF;
 END
@@ -35,7 +37,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION {schema}.schema_version() RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS
+CREATE FUNCTION {schema}.schema_version() RETURNS integer LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ SELECT number FROM {schema}.version $$;
 
 -- The server's clock, ns since 1970 on a grid of microseconds; not frozen within a transaction.
@@ -54,7 +56,7 @@ END
 $$;
 
 -- The states of keys, in their order; NULL where there is none.
-CREATE FUNCTION {schema}.look(keys bytea[]) RETURNS text[] LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+CREATE FUNCTION {schema}.look(keys bytea[]) RETURNS text[] LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
     SELECT array_agg(s.state ORDER BY k.place)
     FROM unnest(keys) WITH ORDINALITY AS k (key, place) LEFT JOIN {schema}.state s ON s.key = k.key
@@ -62,7 +64,7 @@ $$;
 
 -- Write the states of keys that are held; a NULL state forgets its key.
 CREATE FUNCTION {schema}.put(keys bytea[], states text[], expires bigint[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 BEGIN
     IF array_position(states, NULL) IS NOT NULL THEN
@@ -82,7 +84,7 @@ $$;
 --   step, depth  the ns of the cost and of a full burst, where the scale is 1 and the cost no more than the burst
 --   returns      the clock, '1' (admitted) or '0', and the state before, if any; a space between them
 CREATE FUNCTION {schema}.hit(lock bigint, k bytea, line text, step bigint, depth bigint, at bigint DEFAULT NULL) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 DECLARE
     now bigint;
@@ -125,7 +127,7 @@ $$;
 --              on next time, in hexadecimal, or '-'; a space between all
 CREATE FUNCTION {schema}.advance(
     locks bigint[], keys bytea[], kinds text[], numbers text[], bends boolean, write boolean, at bigint, past bytea
-) RETURNS text LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+) RETURNS text LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 DECLARE
     now bigint;
@@ -214,7 +216,7 @@ $$;
 --   in_time    NULL: a calendar's boundaries do not reach around "now"; nothing was written
 CREATE FUNCTION {schema}.change(
     locks bigint[], keys bytea[], kinds text[], numbers text[], at bigint, OUT now bigint, OUT in_time boolean[]
-) LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+) LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 DECLARE
     one record;
@@ -247,7 +249,7 @@ $$;
 
 -- Forget keys, in one step.
 CREATE FUNCTION {schema}.reset(locks bigint[], keys bytea[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 BEGIN
     PERFORM {schema}.turn(locks);
@@ -257,7 +259,7 @@ $$;
 
 -- Hold keys until the transaction ends, and read them.
 CREATE FUNCTION {schema}.hold(locks bigint[], keys bytea[], at bigint, OUT now bigint, OUT states text[])
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 BEGIN
     PERFORM {schema}.turn(locks);
@@ -269,7 +271,7 @@ $$;
 -- Look at up to "most" keys after "past" and forget those that have recovered, but leave alone what somebody is at; the key
 -- to go on from.
 CREATE FUNCTION {schema}.clean(past bytea, most integer, now bigint) RETURNS bytea
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog AS
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$
 DECLARE
     seen bytea[];
@@ -286,5 +288,5 @@ $$;
 
 -- The keys between two others, a page at a time.
 CREATE FUNCTION {schema}.page(low bytea, high bytea, most integer) RETURNS SETOF bytea
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog AS
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS
 $$ SELECT s.key FROM {schema}.state s WHERE s.key > low AND s.key < high ORDER BY s.key LIMIT most $$;

@@ -127,23 +127,23 @@ class PostgresStore(BasePostgresStore):
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
         now, at = self._now(), self._at()
-        return self._run(lambda: flows.change(self.schema, changes, now, at))
+        return self._run(lambda: flows.change(self.inside, changes, now, at))
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. A page of keys at a time, while decisions go on."""
-        return self._run(lambda: flows.requota(self.schema, namespace, old, new, self._at()), patient=True)
+        return self._run(lambda: flows.requota(self.inside, namespace, old, new, self._at()), patient=True)
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. A page of keys at a time, while decisions go on."""
-        return self._run(lambda: flows.clear(self.schema, namespace, limit), patient=True)
+        return self._run(lambda: flows.clear(self.inside, namespace, limit), patient=True)
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        return self._run(lambda: flows.clears_after(self.schema, charge, self._at()))
+        return self._run(lambda: flows.clears_after(self.inside, charge, self._at()))
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
-        self._run(lambda: flows.reset(self.schema, charges))
+        self._run(lambda: flows.reset(self.inside, charges))
 
     def init(self, *, unlogged: bool | None = None, roles: Sequence[str] = ()) -> list[str]:
         """Put schema and functions in place, or bring them up to date; safe beside others that do the same.
@@ -162,7 +162,7 @@ class PostgresStore(BasePostgresStore):
         try:
             with self._connection(time.monotonic() + INSTALL_S) as connection:
                 made = self._install(connection, unlogged)
-                cursor = connection.execute(PERSISTENCE, (f"{self.schema}.state",))
+                cursor = connection.execute(PERSISTENCE, (f"{self.inside}.state",))
                 found = cursor.fetchone()
                 for role in roles:
                     connection.execute(grant_sql(self.schema, role))
@@ -261,7 +261,7 @@ class PostgresStore(BasePostgresStore):
         there = connection.execute(VERSION, (self.schema,)).fetchone()
         if not there[0]:
             return None
-        found = connection.execute(f"SELECT {self.schema}.schema_version()").fetchone()
+        found = connection.execute(f"SELECT {self.inside}.schema_version()").fetchone()
         return None if found[0] is None else int(found[0])
 
     def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
