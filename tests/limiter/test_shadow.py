@@ -181,6 +181,7 @@ def test_the_report_says_it_in_words_and_as_data() -> None:
         "callers": found["counts"][0]["callers"],
         "callers_refused": 1,
         "exact": False,
+        "undecided": 0,
         "share": 3 / 3005,
         "callers_share": 1 / found["counts"][0]["callers"],
     }

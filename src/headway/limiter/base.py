@@ -120,7 +120,7 @@ class BaseLimiter:
         """Make the plan of the limits as they are now, and the short way if there is one."""
         plan = Plan([limits_of(part)[0] for part in self._parts], self._namespace, self._secret_key)
         way = Way(plan, self._memory, self.store)
-        self._depends = not all(isinstance(part, Limit) for part in self._parts)
+        self._depends = self._shadows is not None or not all(isinstance(part, Limit) for part in self._parts)
         self._fixed = not self._depends and self._exempt is None
         self._way = way
         self.plan = way.plan
@@ -150,9 +150,16 @@ class BaseLimiter:
         if not self._depends:
             return self._way
         chosen: list[Limit] = []
-        for limit in self._candidates(attributes):
+        for part, limit in zip(self._parts, self._candidates(attributes), strict=True):
             if isinstance(limit, Ask):
-                limit = limit.then((yield Call(limit.function, attributes)))
+                try:
+                    limit = limit.then((yield Call(limit.function, attributes)))
+                    if self._shadows is not None:
+                        self._shadows.with_key(limit, attributes)
+                except Exception as error:
+                    if self._shadows is None or not self._shadows.excuses(part.name, error):
+                        raise
+                    continue
             if limit is not None:
                 chosen.append(limit)
         return self._way_of(chosen)
@@ -168,6 +175,8 @@ class BaseLimiter:
         return self._way_of(chosen) if len(chosen) + found.count(None) == len(found) else None
 
     def _candidates(self, attributes: Mapping[str, object]) -> list[Limit | Ask | None]:
+        if self._shadows is not None:
+            return [self._shadows.choose(part, attributes) for part in self._parts]
         return [part if type(part) is Limit else choose(part, attributes) for part in self._parts]
 
     def _way_of(self, limits: Sequence[Limit]) -> Way:
@@ -322,7 +331,10 @@ class BaseLimiter:
         keys = plan.keys(attributes)
         decision = yield from decide(plan, keys, self._costs(plan, cost), time.time_ns(), commit=False)
         standing = yield from decide(plan, keys, plan.costs(0), time.time_ns(), commit=False)
-        others = {part.name: str(part) for part in self._parts if part.name not in plan.by_name}
+        away = (part for part in self._parts if part.name not in plan.by_name)
+        others = {
+            part.name: f"keyed by {', '.join(part.by)}" if isinstance(part, Limit) else str(part) for part in away
+        }
         return explained(plan, attributes, decision, standing, exempt=self._passes(attributes), others=others)
 
     @staticmethod

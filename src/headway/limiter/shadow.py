@@ -16,14 +16,14 @@ from operator import or_
 from typing import Any, Final
 from weakref import WeakSet
 
-from headway.core.key import Key
+from headway.core.key import Key, key_part
 from headway.core.limit import Limit
 from headway.core.outcome import Admitted
-from headway.errors import UnknownName
+from headway.errors import AttributeMissing, UnknownName
 from headway.limiter.decision import Decision
 from headway.limiter.distinct import Distinct
 from headway.limiter.plan import Plan
-from headway.policy.choice import Choice, limits_of
+from headway.policy.choice import Ask, Choice, choose, limits_of
 
 __all__ = ["ShadowCount", "ShadowCounts", "ShadowReport", "no_shadows"]
 
@@ -44,6 +44,8 @@ class ShadowCount:
         callers: different keys among the requests; None for a limit without a key.
         callers_refused: different keys among those it would have refused; None for a limit without a key.
         exact: ``callers`` and ``callers_refused`` are exact; else each is right within about 3 % (standard error).
+        undecided: requests beside those, of which the limit could not be asked: they lack an attribute, or have a value
+            that it cannot take, or its provider failed. Enforced, the limit would have raised an error.
     """
 
     limit: str
@@ -54,6 +56,7 @@ class ShadowCount:
     callers: int | None
     callers_refused: int | None
     exact: bool
+    undecided: int = 0
 
     @property
     def share(self) -> float:
@@ -73,15 +76,16 @@ class ShadowCount:
 
     def __str__(self) -> str:
         whose = f" of tier {self.tier}" if self.tier is not None else ""
+        beside = f"; could not say of {self.undecided:,} more" if self.undecided else ""
         if not self.requests:
-            return f"{self.limit}: no request{whose} so far"
+            return f"{self.limit}: no request{whose} so far{beside}"
         said = f"{self.limit}: would have refused {_share(self.would_refuse, self.requests)} of the requests{whose}"
         if self.callers is not None and self.callers_refused is not None:
             about = "" if self.exact else "about "
             said += f" and {about}{_share(min(self.callers_refused, self.callers), self.callers)} of the callers"
         if self.newly_refused < self.would_refuse:
             said += f"; refused anyway: {self.would_refuse - self.newly_refused:,}"
-        return said
+        return said + beside
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +126,10 @@ class ShadowReport:
 class _Cell:
     """The counts of one shadow limit and tier."""
 
-    __slots__ = ("newly", "refused", "requests", "seen", "would_refuse")
+    __slots__ = ("newly", "refused", "requests", "seen", "undecided", "would_refuse")
 
     def __init__(self) -> None:
-        self.requests = self.would_refuse = self.newly = 0
+        self.requests = self.would_refuse = self.newly = self.undecided = 0
         self.seen, self.refused = Distinct(), Distinct()
 
     def __or__(self, other: _Cell) -> _Cell:
@@ -133,25 +137,36 @@ class _Cell:
         both.requests = self.requests + other.requests
         both.would_refuse = self.would_refuse + other.would_refuse
         both.newly = self.newly + other.newly
+        both.undecided = self.undecided + other.undecided
         both.seen, both.refused = self.seen | other.seen, self.refused | other.refused
         return both
 
     def count(self, limit: Limit, tier: str | None) -> ShadowCount:
         callers, refused = (len(self.seen), len(self.refused)) if limit.by else (None, None)
         exact = self.seen.exact and self.refused.exact
-        return ShadowCount(limit.name, tier, self.requests, self.would_refuse, self.newly, callers, refused, exact)
+        asked = (self.requests, self.would_refuse, self.newly)
+        return ShadowCount(limit.name, tier, *asked, callers, refused, exact, self.undecided)
 
 
 class _Watched:
-    """A shadow limit, whose tier its requests are of, and their counts by tier."""
+    """A shadow limit, whose tier its requests are of, their counts by tier, and whether an error of its was said."""
 
     def __init__(self, part: Limit | Choice, parts: Sequence[Limit | Choice]) -> None:
+        self.part = part
         self.limit = limits_of(part)[0]
+        self.warned = False
         tiered = next((found for one in (part, *parts) if (found := _tiered(one)) is not None), None)
         self.tier_of: Callable[[Mapping[str, object]], str | None] = (
             _no_tier if tiered is None else _tier_reader(tiered.tier, tiered.tiers)
         )
         self.cells: dict[str | None, _Cell] = {}
+
+    def cell_of(self, attributes: Mapping[str, object]) -> _Cell:
+        tier = self.tier_of(attributes)
+        cell = self.cells.get(tier)
+        if cell is None:
+            cell = self.cells[tier] = _Cell()
+        return cell
 
     def counts(self) -> Iterator[ShadowCount]:
         cells = self.cells
@@ -174,6 +189,46 @@ class ShadowCounts:
         self.lock = threading.Lock()
         _alive.add(self)
 
+    def choose(self, part: Limit | Choice, attributes: Mapping[str, object]) -> Limit | Ask | None:
+        """``choose``, but a shadow limit that cannot say of a request is none: it must not fail what it only watches."""
+        if part.name not in self._watched:
+            return choose(part, attributes)
+        try:
+            return self.with_key(choose(part, attributes), attributes)
+        except Exception as error:
+            self.excuses(part.name, error)
+            return None
+
+    def with_key(self, found: Limit | Ask | None, attributes: Mapping[str, object]) -> Limit | Ask | None:
+        """A limit as it is; where it is a shadow, only if the request has a key of it.
+
+        Raises:
+            AttributeMissing: an attribute of the key is not there.
+            AttributeUnusable: a value that cannot be part of a key.
+        """
+        if isinstance(found, Limit) and found.shadow:
+            for name in found.by:
+                if name not in attributes:
+                    raise AttributeMissing(name, found.name, tuple(attributes))
+                key_part(name, attributes[name])
+        return found
+
+    def excuses(self, name: str, error: Exception) -> bool:
+        """Whether an error is a shadow limit's, so that the request goes on without it; the first is logged."""
+        watched = self._watched.get(name)
+        if watched is None:
+            return False
+        with self.lock:
+            first, watched.warned = not watched.warned, True
+        if first:
+            import logging  # slow to import, and few shadow limits fail
+
+            logging.getLogger("headway").warning(
+                "shadow limit %s cannot say of a request (%s: %s); such requests go on without it and are counted as "
+                "undecided", name, type(error).__name__, error,
+            )  # fmt: skip
+        return True
+
     def note(self, plan: Plan, keys: Sequence[Key], decision: Decision, attributes: Mapping[str, object]) -> Decision:
         """Count one decision that was made for good; returns it."""
         for index, shadow in enumerate(plan.shadows):
@@ -183,25 +238,33 @@ class ShadowCounts:
             if outcome is None or not cost:
                 continue  # the store was away, or only looked
             watched = self._watched[plan.limits[index].name]
-            tier = watched.tier_of(attributes)
             with self.lock:
-                cell = watched.cells.get(tier)
-                if cell is None:
-                    cell = watched.cells[tier] = _Cell()
+                cell = watched.cell_of(attributes)
                 cell.requests += 1
                 cell.seen.add(keys[index])
                 if not isinstance(outcome, Admitted):
                     cell.would_refuse += 1
                     cell.newly += decision.allowed
                     cell.refused.add(keys[index])
+        for name, watched in self._watched.items():
+            if name not in plan.by_name and self._undecided(watched.part, attributes):
+                with self.lock:
+                    watched.cell_of(attributes).undecided += 1
         return decision
+
+    def _undecided(self, part: Limit | Choice, attributes: Mapping[str, object]) -> bool:
+        """Whether a limit that was not asked could not be; else it does not apply."""
+        try:
+            return isinstance(self.with_key(choose(part, attributes), attributes), Ask)
+        except Exception:
+            return True
 
     def changed(self, limit: Limit) -> None:
         """Count a limit anew, whose quota is another one now."""
         with self.lock:
             watched = self._watched.get(limit.name)
             if watched is not None:
-                watched.limit = limit
+                watched.part = watched.limit = limit
                 watched.cells.clear()
 
     def report(self) -> ShadowReport:

@@ -297,6 +297,7 @@ def _schemas() -> _Schema:
                 "callers": {**maybe, "description": "different keys; null for a limit without a key"},
                 "callers_refused": {**maybe, "description": "different keys that would have been refused"},
                 "exact": {"type": "boolean", "description": "callers are exact, else right within about 3 %"},
+                "undecided": {**count, "description": "requests beside those, of which it could not be asked"},
                 "share": {**share, "type": "number", "description": "would_refuse / requests"},
                 "callers_share": {**share, "type": ["number", "null"], "description": "callers_refused / callers"},
             }
