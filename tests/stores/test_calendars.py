@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -16,7 +17,9 @@ from headway.core.outcome import Admitted
 from headway.core.quota import DAY, HOUR, SECOND
 from headway.core.rule import State
 from headway.stores.base import Store, settled_bill
+from headway.stores.postgres.codec import said
 from headway.stores.postgres.sync import PostgresStore
+from headway.stores.redis.codec import form_of
 from headway.stores.redis.sync import RedisStore
 from headway.testing.clock import ManualClock
 from servers import redis_server
@@ -81,3 +84,15 @@ def test_every_store_counts_in_the_core_s_windows(zone: str, change: str, opened
             if given is not None:
                 states[period], in_time = given.applied(states.get(period), clock.now)
                 assert store.change([given]) == (in_time,)
+
+
+@pytest.mark.parametrize(("zone", "change"), CHANGES.values(), ids=list(CHANGES))
+def test_what_the_servers_are_told_of_a_calendar_is_that_of_the_window_now_open(zone: str, change: str) -> None:
+    """What is remembered of another window, or of another limit, is not told."""
+    at = int(datetime.fromisoformat(change).timestamp()) * SECOND
+    kept = [Limit(f"l{number}", f"3/{period} in {zone}") for number, period in enumerate(PERIODS)]
+    for move in (*MOVES, -5 * SECOND, 31 * DAY, 0):
+        for limit in kept:
+            fresh = replace(limit, shadow=False)
+            assert said(limit, at + move) == said(fresh, at + move)
+            assert form_of(limit).line(1, None, False, at + move) == form_of(fresh).line(1, None, False, at + move)

@@ -149,7 +149,7 @@ def said(limit: Limit, now: int) -> tuple[str, str]:
     """A limit's kind and its rule's parameters, joined by ':'; ``now`` as for ``bill``."""
     rule = limit.rule
     if isinstance(rule, CalendarWindow):
-        return "window", f"{rule.burst}:{int(rule.count_refused)}:2:{':'.join(map(str, _boundaries(rule, now)))}"
+        return "window", _calendar(limit, rule, now)
     found = _remembered.get(id(limit))
     if found is not None and found[0] is limit:
         return found[1]
@@ -182,6 +182,21 @@ def _said(limit: Limit, rule: Rule) -> tuple[str, tuple[int, ...]]:
             return "growing-wait", (burst, first, longest, forgiven_after)
         case _:
             raise LimitError(f"limit {limit.name!r}: {type(rule).__name__} has no translation for PostgreSQL")
+
+
+def _calendar(limit: Limit, rule: CalendarWindow, now: int) -> str:
+    """The parameters of a calendar's rule, remembered as long as the clock stays in one window."""
+    known = _calendars.get(id(limit))
+    if known is None or not known[0] <= now < known[1]:
+        boundaries = _boundaries(rule, now)
+        text = f"{rule.burst}:{int(rule.count_refused)}:2:{':'.join(map(str, boundaries))}"
+        if len(_calendars) >= _MOST_REMEMBERED:
+            _calendars.clear()
+        known = _calendars[id(limit)] = boundaries[1], boundaries[2], text, limit  # whose id is nobody else's meanwhile
+    return known[2]
+
+
+_calendars: dict[int, tuple[int, int, str, Limit]] = {}
 
 
 def _boundaries(rule: CalendarWindow, now: int) -> list[int]:
