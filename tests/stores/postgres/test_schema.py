@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import psycopg_pool
 import pytest
 
-from headway import ConfigError, Limit, Limiter, StoreUnusable
+from headway import ConfigError, Limit, Limiter, StoreUnavailable, StoreUnusable
 from headway.cli import main
 from headway.core.charge import Charge
 from headway.stores.postgres.aio import AsyncPostgresStore
 from headway.stores.postgres.schema import SCHEMA_VERSION, check_schema, schema_sql
 from headway.stores.postgres.sync import PostgresStore
+from headway.testing import blocking
 from stores.postgres.server import PostgresServer
 
 pytestmark = pytest.mark.xdist_group("postgres")
@@ -193,6 +196,54 @@ def test_an_option_that_cannot_be_right(option: str, says: str) -> None:
         PostgresStore(f"postgresql://user:secret@host/db?{option}")
     assert says in str(said.value)
     assert "secret" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("postgresql://u:s3cret@[h/db", "is no URL"),
+        ("postgresql://u:s3#cret@h/db", "a # in a password is written as %23"),
+        ("postgresql://u:s3/cret@h/db", "ends at the / of its password, which is written as %2F"),
+        ("postgresql://u:s3 cret@h/db", "has the character ' ' in it; write it as %20"),
+        ("postgresql://u:s3cret@h:five/db", "the port is 'five'; expected 1 to 65535"),
+        ("postgresql://u:s3cret@h/db?tiemout=5", 'invalid URI query parameter: "tiemout"'),
+        ("host=h dbname=db password=s3cret", "is not of PostgreSQL; expected postgresql://"),
+        ("postgresql:db", "is not of PostgreSQL; expected postgresql://"),
+    ],
+)
+def test_a_url_that_cannot_be_right_says_why(url: str, says: str) -> None:
+    """At construction, not at the first decision, and without a part of what may be the password."""
+    for kind in (PostgresStore, AsyncPostgresStore):
+        with pytest.raises(ConfigError, match=re.escape(says)) as said:
+            kind(url)
+        assert not any(part in str(said.value) for part in ("s3", "cret"))
+
+
+@pytest.mark.parametrize(
+    ("url", "libpq"),
+    [
+        ("postgresql:///db?host=/run/postgresql&schema=limits", {"host": "/run/postgresql", "dbname": "db"}),
+        ("postgres://u@/db?deadline=1s&host=a,b&port=1,2", {"user": "u", "host": "a,b", "port": "1,2", "dbname": "db"}),
+        ("postgresql://h1:1,h2:2/db?install=false", {"host": "h1,h2", "port": "1,2", "dbname": "db"}),
+        ("postgresql://h/db?password=a+b%26c", {"host": "h", "dbname": "db", "password": "a+b&c"}),
+        (
+            "postgresql://h/db?options=-c%20geqo%3Doff&share=1/2",
+            {"host": "h", "dbname": "db", "options": "-c geqo=off"},
+        ),
+    ],
+)
+def test_the_rest_of_a_url_is_libpqs_as_it_is_written(url: str, libpq: dict[str, str]) -> None:
+    """Sockets, several hosts, spaces and pluses: taking our options out leaves the others as they were."""
+    assert psycopg.conninfo.conninfo_to_dict(str(PostgresStore(url).where)) == libpq
+
+
+@pytest.mark.parametrize("host", ["a..b", "a" * 300, "xn--ü"])
+def test_a_name_that_no_host_can_have_is_an_outage(host: str) -> None:
+    """What cannot be a host's name decides as an absent server does: no other error comes out."""
+    for kind in (PostgresStore, AsyncPostgresStore):
+        store: Any = kind(f"postgresql://{host}/db")
+        with pytest.raises(StoreUnavailable):
+            (store if kind is PostgresStore else blocking(store)).advance([Charge("n", LIMIT, "x", 1)])
 
 
 def test_what_is_neither_a_url_nor_a_connection() -> None:

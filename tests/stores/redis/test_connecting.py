@@ -20,6 +20,7 @@ from headway import Limit, Limiter
 from headway.core.charge import Charge
 from headway.errors import StoreUnavailable
 from headway.stores.redis import AsyncRedisStore, RedisStore
+from headway.stores.redis.settings import Node, Settings
 from headway.testing import blocking
 from servers import REDIS, Server, free_port, redis_server
 
@@ -187,3 +188,23 @@ def test_a_user_of_few_rights_is_enough(redis: Server) -> None:
     assert re.search("can't run this command|no permissions to run the 'get' command", str(poor.hit(id="k").degraded))
     poor.close()
     client.acl_deluser("headway")
+
+
+@KINDS
+@pytest.mark.parametrize("host", ["a..b", "a" * 300, "xn--ü"])
+def test_a_name_that_no_host_can_have_is_an_outage(kind: str, host: str) -> None:
+    """What the codec of host names cannot write decides as an absent server does: no other error comes out."""
+    with opened(kind, f"redis://{host}") as store, pytest.raises(StoreUnavailable, match="is no name of a host"):
+        store.advance([Charge("n", LIMIT, "k", 1)])
+
+
+@KINDS
+def test_credentials_that_are_not_to_be_had_are_an_outage(kind: str, redis: Server) -> None:
+    """A credential provider that fails makes a decision as an absent server does."""
+
+    def given() -> tuple[str]:
+        raise RuntimeError("the vault is shut")
+
+    settings = Settings("single", (Node("127.0.0.1", redis.port),), credentials=given)
+    with opened(kind, settings) as store, pytest.raises(StoreUnavailable, match="the vault is shut"):
+        store.advance([Charge("n", LIMIT, "k", 1)])

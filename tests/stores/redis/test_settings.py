@@ -66,6 +66,10 @@ def test_a_url_is_read(url: str, settings: Settings) -> None:
         ("redis://h#x", "fragment"),
         ("redis+x://h", "names no store known here; expected .*redis://"),
         ("rediss://h?ssl_cert_reqs=maybe", "ssl_cert_reqs is 'maybe'"),
+        ("redis://h?ssl_ca_certs=ca.pem", "has 'ssl_ca_certs' but no TLS; expected rediss://"),
+        ("redis://[::1", r"'redis://\[::1' is no URL .*; expected redis://"),
+        ("redis://h\n", r"has the character '\\n' in it; write it as %0A"),
+        ("redis://h/0 ", "has the character ' ' in it; write it as %20"),
     ],
 )
 def test_a_url_that_cannot_be_right_says_why(url: str, said: str) -> None:
@@ -75,11 +79,28 @@ def test_a_url_that_cannot_be_right_says_why(url: str, said: str) -> None:
             opened(url)
 
 
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("redis://user:s3cret@h/x", "the database is 'x'"),
+        ("redis://user:s3cret@[h/0", "is no URL"),
+        ("redis://user:s3/cret@h:1/0", "ends at the / of its password, which is written as %2F"),
+        ("redis://user:s3?cret@h:1/0", "ends at the [?] of its password, which is written as %3F"),
+        ("redis://user:s3#cret@h:1/0", "a # in a password is written as %23"),
+        ("redis://user:s3 cret@h:1/0", "has the character ' ' in it; write it as %20"),
+        ("redis+cluster://user:s3cret@h:x,i", "the port of 'h:x'"),
+    ],
+)
+def test_no_error_tells_a_password(url: str, said: str) -> None:
+    """However wrong the URL is, its message shows no part of what may be the password, and says how to write it."""
+    with pytest.raises(ConfigError, match=said) as raised:
+        read(url)
+    assert not any(part in str(raised.value) for part in ("s3", "cret"))
+    assert "user:***@" in str(raised.value)
+
+
 def test_a_password_is_told_to_nobody() -> None:
-    """Neither an error nor a representation shows a password."""
-    with pytest.raises(ConfigError) as raised:
-        read("redis://user:s3cret@h/x")
-    assert "s3cret" not in str(raised.value)
+    """No representation shows a password."""
     store = RedisStore("redis://user:s3cret@h")
     assert "s3cret" not in repr(store) + str(store.settings) + repr(store.settings)
 

@@ -375,7 +375,10 @@ def _leave(connections: _Connections) -> None:
 
 
 async def _opened(url: str, deadline: float) -> _Connection:
-    connection = await _Connection.connect(url, autocommit=True)
+    try:
+        connection = await _Connection.connect(url, autocommit=True)
+    except UnicodeError as error:  # of the codec for names in other scripts
+        raise OSError(f"no name of a host ({error})") from error
     sockets.add(connection)
     try:
         cursor = await connection.execute(session(connection.info.backend_pid, deadline))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit
 
 from headway.core.charge import Charge
 from headway.core.quota import parse_duration
@@ -16,6 +16,8 @@ from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres.flows import Advanced, Flow, advance
 from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, quoted, schema_sql
+from headway.stores.shown import shown as shown_url
+from headway.stores.shown import unwritable
 
 __all__ = [
     "INSTALL_LOCK",
@@ -88,7 +90,7 @@ class BasePostgresStore:
         chosen |= {name: value for name, value in given.items() if value is not None}
         self.where = where
         self.deadline: float = chosen.get("deadline", DEADLINE_S)
-        if isinstance(self.deadline, bool) or not (0.001 <= self.deadline < math.inf):
+        if isinstance(self.deadline, bool | str) or not (0.001 <= self.deadline < math.inf):
             raise ConfigError(f"deadline is {self.deadline!r}; expected seconds from 0.001")
         self.schema = check_schema(chosen.get("schema", "headway"))
         self.inside = quoted(self.schema)
@@ -255,18 +257,23 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
     Raises:
         ConfigError: what is no ``postgresql://`` URL, or an option that cannot be right.
     """
+    said = shown_url(url)
     try:
-        parts = urlsplit(url)
+        wrong, parts = unwritable(url), urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"store URL {url!r} is no URL ({error})") from error
-    if parts.scheme not in ("postgresql", "postgres"):
+        raise ConfigError(f"store URL {said} is no URL ({error})") from None
+    if not url.startswith(("postgresql://", "postgres://")):
         raise ConfigError(
-            f"store URL {url!r} is not of PostgreSQL; expected postgresql://[user[:password]@][host][:port]/database"
+            f"store URL {said} is not of PostgreSQL; expected postgresql://[user[:password]@][host][:port]/database"
         )
-    query = parse_qsl(parts.query, keep_blank_values=True)
+    if wrong:
+        raise ConfigError(f"store URL {said!r} {wrong}")
     chosen: dict[str, Any] = {}
-    for name, text in query:
+    rest: list[str] = []  # as it is written: libpq reads a + otherwise than forms do
+    for option in filter(None, parts.query.split("&")):
+        name, _, text = map(unquote, option.partition("="))
         if name not in _OPTIONS:
+            rest.append(option)
             continue
         if name in chosen:
             raise ConfigError(f"store URL {shown(url)} gives {name!r} twice")
@@ -274,8 +281,11 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
             chosen[name] = _OPTIONS[name](text)
         except (ValueError, QuotaError) as error:
             raise ConfigError(f"store URL {shown(url)}: {name} is {text!r}: {error}") from None
-    rest = urlencode([(name, value) for name, value in query if name not in _OPTIONS])
-    return urlunsplit(("postgresql", parts.netloc, parts.path, rest, "")), chosen
+    made = f"postgresql://{parts.netloc}{parts.path}{'?' if rest else ''}{'&'.join(rest)}"
+    from headway.stores.postgres.connections import check_libpq  # it imports this module
+
+    check_libpq(made, said)
+    return made, chosen
 
 
 def _flag(text: str) -> bool:

@@ -16,14 +16,15 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import generators
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus
 from psycopg.waiting import Ready, Wait
 
-from headway.errors import StoreUnavailable
+from headway.errors import ConfigError, StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
 
-__all__ = ["Connection", "Connections", "breaker_of", "has_ended", "shared_connections", "sockets"]
+__all__ = ["Connection", "Connections", "breaker_of", "check_libpq", "has_ended", "shared_connections", "sockets"]
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
@@ -200,6 +201,26 @@ def shared_connections(url: str, deadline: float) -> Connections:
         if found is None:
             found = _open[url, deadline] = Connections(url, deadline)
         return found
+
+
+def check_libpq(url: str, said: str) -> None:
+    """What libpq would say of a URL at the first decision.
+
+    Args:
+        url: for libpq.
+        said: the same for messages.
+
+    Raises:
+        ConfigError: it cannot be right.
+    """
+    try:
+        read = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        reason = str(error).strip()
+        raise ConfigError(f"store URL {said}: {'it cannot be read' if '@' in reason else reason}") from None
+    for port in str(read.get("port") or "").split(","):
+        if port and not (port.isdecimal() and 0 < int(port) < 65536):
+            raise ConfigError(f"store URL {said}: the port is {port!r}; expected 1 to 65535")
 
 
 def breaker_of(url: str) -> Breaker:

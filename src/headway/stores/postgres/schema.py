@@ -21,13 +21,18 @@ FOREIGN: Final = "HWY01"
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}\Z")
 
 
-def check_schema(schema: str) -> str:
+def check_schema(schema: object) -> str:
     """A schema's name that needs no quotes.
 
     Raises:
         ConfigError: names the value and what is accepted.
     """
-    if _NAME.match(schema) and not schema.startswith("pg_") and schema not in ("public", "information_schema"):
+    if (
+        isinstance(schema, str)
+        and _NAME.match(schema)
+        and not schema.startswith("pg_")
+        and schema not in ("public", "information_schema")
+    ):
         return schema
     raise ConfigError(
         f"schema is {schema!r}; expected one of its own: 1 to 63 lower-case letters, digits or _, not a digit or pg_ "

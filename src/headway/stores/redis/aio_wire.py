@@ -10,7 +10,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from headway.stores.redis.handshake import context_of, greeting, problem_of
+from headway.errors import StoreUnavailable
+from headway.stores.redis.handshake import context_of, greeting, no_name, problem_of
 from headway.stores.redis.resp import Failed, Reply, Unreadable, parse
 from headway.stores.redis.settings import Node, Settings
 
@@ -57,16 +58,15 @@ class AsyncWire(asyncio.Protocol):
                     _, wire = await loop.create_connection(cls, node.host, node.port, ssl=context)
                 else:
                     _, wire = await loop.create_connection(cls, node.host, node.port)
-                given: Any = settings.credentials() if settings.credentials else None
-                if inspect.isawaitable(given):
-                    given = await given
-                commands = greeting(settings, given)
+                commands = greeting(settings, await _credentials(settings, node))
                 for reply in await wire.trip(b"".join(commands), len(commands), until) if commands else ():
                     if isinstance(reply, Failed | Unreadable):
                         raise problem_of(node, reply)
-        except BaseException:
+        except BaseException as error:
             if wire is not None:
                 wire.close()
+            if wire is None and isinstance(error, ValueError) and not isinstance(error, OSError):
+                raise no_name(node, error) from error
             raise
         return wire
 
@@ -152,3 +152,13 @@ class AsyncWire(asyncio.Protocol):
             trip = self._trips.popleft()
             if not trip.done.done():
                 trip.done.set_exception(error)
+
+
+async def _credentials(settings: Settings, node: Node) -> Any:
+    if settings.credentials is None:
+        return None
+    try:
+        given = settings.credentials()
+        return await given if inspect.isawaitable(given) else given
+    except Exception as error:
+        raise StoreUnavailable(f"Redis store {node}: its credentials are not to be had: {error!r}") from error

@@ -11,9 +11,9 @@ from typing import Final
 from headway.errors import StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.breaker import Breaker
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
-from headway.stores.redis.settings import Settings, Tls
+from headway.stores.redis.settings import Node, Settings, Tls
 
-__all__ = ["LOOK", "context_of", "greeting", "judge", "problem_of", "reason_of", "warn_of_eviction"]
+__all__ = ["LOOK", "context_of", "greeting", "judge", "no_name", "problem_of", "reason_of", "warn_of_eviction"]
 
 _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 """Errors that no waiting mends: somebody has to change a setting."""
@@ -60,6 +60,11 @@ def reason_of(error: OSError, deadline: float) -> str:
     if isinstance(error, ssl.SSLError | socket.gaierror):  # their numbers are not the system's
         return error.strerror or str(error)
     return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error) or type(error).__name__
+
+
+def no_name(node: Node, error: ValueError) -> OSError:
+    """What a name that cannot be one is: an address that nobody has."""
+    return OSError(f"{node.host[:80]!r} is no name of a host ({error})")
 
 
 def judge(breaker: Breaker, node: object, heard: Sequence[object]) -> None:

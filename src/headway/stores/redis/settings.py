@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from headway.errors import ConfigError
+from headway.stores.shown import shown, unwritable
 
 __all__ = ["ACCEPTED", "Node", "Settings", "Tls", "read_url"]
 
@@ -106,64 +107,68 @@ def read_url(url: str, options: Mapping[str, Callable[[str], Any]]) -> tuple[Set
     Raises:
         ConfigError: names the URL without its password, what is wrong with it and what is accepted.
     """
-    parts = urlsplit(url)
-    shown = _shown(parts)
+    said = repr(shown(url))
+    wrong = unwritable(url)
+    if wrong:
+        raise ConfigError(f"store URL {said} {wrong}")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise ConfigError(f"store URL {said} is no URL ({error}); expected {ACCEPTED}") from None
     query: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name in query:
-            raise ConfigError(f"store URL {shown} gives {name!r} twice")
+            raise ConfigError(f"store URL {said} gives {name!r} twice")
         if name not in _QUERY and name not in options:
             known = ", ".join((*options, *_QUERY))
-            raise ConfigError(f"store URL {shown} has the parameter {name!r}; known are {known}")
+            raise ConfigError(f"store URL {said} has the parameter {name!r}; known are {known}")
         query[name] = value
-    if parts.fragment:
-        raise ConfigError(f"store URL {shown} has a fragment, which means nothing here")
     chosen: dict[str, Any] = {}
     for name, read in options.items():
         if name in query:
             try:
                 chosen[name] = read(query[name])
             except ValueError as error:
-                raise ConfigError(f"store URL {shown}: {name} is {query[name]!r}: {error}") from None
-    return _settings(parts, query, shown), chosen
+                raise ConfigError(f"store URL {said}: {name} is {query[name]!r}: {error}") from None
+    return _settings(parts, query, said), chosen
 
 
-def _settings(parts: SplitResult, query: Mapping[str, str], shown: str) -> Settings:
+def _settings(parts: SplitResult, query: Mapping[str, str], said: str) -> Settings:
     nodes: tuple[Node, ...]
     if parts.scheme == "unix":
         if parts.netloc.rpartition("@")[2] or not parts.path.strip("/"):
-            raise ConfigError(f"store URL {shown} names no socket; expected unix:///path/to/socket")
+            raise ConfigError(f"store URL {said} names no socket; expected unix:///path/to/socket")
         secure, mode, nodes = False, "single", (Node("", 0, unquote(parts.path)),)
         rest: list[str] = []
     elif parts.scheme in _SCHEMES:
         secure, mode = _SCHEMES[parts.scheme]
-        nodes = _nodes(parts.netloc.rpartition("@")[2], _SENTINEL_PORT if mode == "sentinel" else _PORT, shown)
+        nodes = _nodes(parts.netloc.rpartition("@")[2], _SENTINEL_PORT if mode == "sentinel" else _PORT, said)
         rest = [unquote(part) for part in parts.path.split("/")[1:]]
     else:
-        raise ConfigError(f"store URL {shown} names no store known here; expected {ACCEPTED}")
+        raise ConfigError(f"store URL {said} names no store known here; expected {ACCEPTED}")
     if mode == "single" and len(nodes) > 1:
-        raise ConfigError(f"store URL {shown} names several hosts; expected redis+cluster:// or redis+sentinel://")
+        raise ConfigError(f"store URL {said} names several hosts; expected redis+cluster:// or redis+sentinel://")
     service = ""
     if mode == "sentinel":
         service = rest.pop(0) if rest else ""
         if not service:
-            raise ConfigError(f"store URL {shown} names no service; expected redis+sentinel://host1,host2/service[/db]")
+            raise ConfigError(f"store URL {said} names no service; expected redis+sentinel://host1,host2/service[/db]")
     db = query.get("db") or (rest.pop(0) if rest else "") or "0"
     if any(rest) or not db.isdecimal():
-        raise ConfigError(f"store URL {shown}: the database is {'/'.join([db, *rest])!r}; expected a number from 0")
+        raise ConfigError(f"store URL {said}: the database is {'/'.join([db, *rest])!r}; expected a number from 0")
     if mode == "cluster" and int(db):
-        raise ConfigError(f"store URL {shown}: the database is {db}; a cluster has only 0")
+        raise ConfigError(f"store URL {said}: the database is {db}; a cluster has only 0")
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
     protocol = query.get("protocol", "2")
     if protocol not in ("2", "3"):
-        raise ConfigError(f"store URL {shown}: protocol is {protocol!r}; expected 2 or 3")
+        raise ConfigError(f"store URL {said}: protocol is {protocol!r}; expected 2 or 3")
     return Settings(
         mode,  # type: ignore[arg-type]  # one of _SCHEMES
         nodes,
         int(db),
         query.get("username", unquote(user)),
         query.get("password", unquote(password) if ":" in parts.netloc.rpartition("@")[0] else None),
-        tls=_tls(query, shown) if secure else None,
+        tls=_tls(query, said, secure=secure),
         service=service,
         sentinel_username=query.get("sentinel_username", ""),
         sentinel_password=query.get("sentinel_password"),
@@ -171,31 +176,29 @@ def _settings(parts: SplitResult, query: Mapping[str, str], shown: str) -> Setti
     )
 
 
-def _nodes(hosts: str, port: int, shown: str) -> tuple[Node, ...]:
+def _nodes(hosts: str, port: int, said: str) -> tuple[Node, ...]:
     nodes = []
     for host in hosts.split(","):
         name, bracket, after = host.partition("]")
         name, _, digits = (name[1:], "", after[1:]) if bracket else host.partition(":")
         if (not digits.isdecimal() and digits) or (digits and not 0 < int(digits) < 65536):
-            raise ConfigError(f"store URL {shown}: the port of {host!r} is {digits!r}; expected 1 to 65535")
+            raise ConfigError(f"store URL {said}: the port of {host!r} is {digits!r}; expected 1 to 65535")
         nodes.append(Node(unquote(name) or "localhost", int(digits) if digits else port))
     return tuple(nodes)
 
 
-def _tls(query: Mapping[str, str], shown: str) -> Tls:
+def _tls(query: Mapping[str, str], said: str, *, secure: bool) -> Tls | None:
+    if not secure:  # whoever says how certificates are checked means TLS
+        for name in query:
+            if name.startswith("ssl_"):
+                raise ConfigError(f"store URL {said} has {name!r} but no TLS; expected rediss:// at the beginning")
+        return None
     reqs = query.get("ssl_cert_reqs", "required")
     check = query.get("ssl_check_hostname", "true").lower()
     if reqs not in ("required", "none"):
-        raise ConfigError(f"store URL {shown}: ssl_cert_reqs is {reqs!r}; expected required or none")
+        raise ConfigError(f"store URL {said}: ssl_cert_reqs is {reqs!r}; expected required or none")
     if check not in ("true", "false"):
-        raise ConfigError(f"store URL {shown}: ssl_check_hostname is {check!r}; expected true or false")
+        raise ConfigError(f"store URL {said}: ssl_check_hostname is {check!r}; expected true or false")
     verify = reqs == "required"
     ca, cert, key = (query.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile"))
     return Tls(ca, cert, key, verify=verify, check_hostname=verify and check == "true")
-
-
-def _shown(parts: SplitResult) -> str:
-    """The URL without what only its owner should read."""
-    user, at, hosts = parts.netloc.rpartition("@")
-    hidden = f"{user.partition(':')[0]}:***{at}" if ":" in user else user + at
-    return repr(f"{parts.scheme}://{hidden}{hosts}{parts.path}")

@@ -9,8 +9,10 @@ from __future__ import annotations
 import select
 import socket
 import time
+from typing import Any
 
-from headway.stores.redis.handshake import context_of, greeting, problem_of
+from headway.errors import StoreUnavailable
+from headway.stores.redis.handshake import context_of, greeting, no_name, problem_of
 from headway.stores.redis.resp import Failed, Reply, Unreadable, parse
 from headway.stores.redis.settings import Node, Settings
 
@@ -40,8 +42,7 @@ class Wire:
         self.socket = _connected(settings, node, until)
         self._used = time.monotonic()
         try:
-            given = settings.credentials() if settings.credentials else None
-            commands = greeting(settings, given)
+            commands = greeting(settings, _credentials(settings, node))
             if commands:
                 for reply in self.trip(b"".join(commands), len(commands), until):
                     if isinstance(reply, Failed | Unreadable):
@@ -124,6 +125,15 @@ class Wire:
         self.socket.close()
 
 
+def _credentials(settings: Settings, node: Node) -> Any:
+    if settings.credentials is None:
+        return None
+    try:
+        return settings.credentials()
+    except Exception as error:
+        raise StoreUnavailable(f"Redis store {node}: its credentials are not to be had: {error!r}") from error
+
+
 def _connected(settings: Settings, node: Node, until: float) -> socket.socket:
     left = until - time.monotonic()
     if left <= 0:
@@ -153,7 +163,11 @@ def _connected(settings: Settings, node: Node, until: float) -> socket.socket:
 def _reached(node: Node, until: float) -> socket.socket:
     """A connection to the first of the host's addresses that answers, all of them tried within the deadline."""
     problem: OSError = OSError("the host has no address")
-    for family, kind, protocol, _, address in socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM):
+    try:
+        places = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+    except ValueError as error:  # of the codec for names in other scripts
+        raise no_name(node, error) from error
+    for family, kind, protocol, _, address in places:
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline has passed")
