@@ -186,34 +186,48 @@ def test_reservations_of_one_instant_are_given_back_exactly_in_any_order(
         assert key.owes() == key.would_owe()
 
 
-@given(slower, st.lists(st.integers(1, 3), max_size=3), st.randoms(use_true_random=False))
-def test_refunds_at_the_same_instant_leave_the_key_unused(rule: Gcra, costs: list[int], random: object) -> None:
-    """Up to three charges of one instant, given back in any order, leave nothing owed."""
-    key = Key(rule)
-    charged = [made for cost in costs if (made := key.hit(min(cost, rule.burst)))]
-    random.shuffle(charged)  # type: ignore[attr-defined]  # hypothesis gives a Random
-    for made in charged:
-        key.give_back(made, made[1].cost)
-    assert key.owes() == 0
-    assert key.hit(rule.burst)
-
-
-@given(slower, st.lists(st.integers(1, 3), max_size=6), st.randoms(use_true_random=False))
-def test_many_refunds_at_the_same_instant_never_owe_more_than_was_charged(
-    rule: Gcra, costs: list[int], random: object
+@given(
+    rules.map(lambda rule: Gcra(rule.interval * 7, rule.depth * 7, rule.scale, slack=FOR_EVER)),
+    st.lists(st.integers(1, 3), max_size=6),
+    st.randoms(use_true_random=False),
+    st.integers(0, 6),
+)
+def test_refunds_at_the_same_instant_leave_the_key_unused(
+    rule: Gcra, costs: list[int], random: object, before: int
 ) -> None:
-    """The newest first leave nothing owed; in any order nobody gets more back than was charged, though units may stay owed."""
-    key, other = Key(rule), Key(rule)
+    """Whatever their order, once everything charged at an instant is given back, what was owed before it is owed."""
+    key = Key(rule)
+    if key.hit(min(before, rule.burst)):
+        key.now += rule.interval // rule.scale // 2
     charged = [made for cost in costs if (made := key.hit(min(cost, rule.burst)))]
-    for made in reversed(charged):
-        key.give_back(made, made[1].cost)
-    assert key.owes() == 0
-    charged = [made for cost in costs if (made := other.hit(min(cost, rule.burst)))]
     random.shuffle(charged)  # type: ignore[attr-defined]  # hypothesis gives a Random
     for made in charged:
-        before = other.owes()
-        other.give_back(made, made[1].cost)
-        assert max(0, before - made[1].cost * rule.interval) <= other.owes() <= before
+        key.give_back(made, made[1].cost)
+        assert key.owes() == key.would_owe()
+
+
+@given(slower, st.lists(st.tuples(st.integers(1, 3), moves), max_size=6), st.randoms(use_true_random=False))
+def test_refunds_of_several_instants_never_owe_more_than_before(
+    rule: Gcra, hits: list[tuple[int, int]], random: object
+) -> None:
+    """The newest first leave nothing owed; in any order nobody gets more back than was charged, though parts may stay owed."""
+    key, other = Key(rule), Key(rule)
+    for one in (key, other):
+        charged = []
+        for cost, move in hits:
+            one.now += move
+            charged += [made] if (made := one.hit(min(cost, rule.burst))) else []
+        if one is key:
+            for made in reversed(charged):
+                one.give_back(made, made[1].cost)
+            assert one.owes() == 0
+            continue
+        random.shuffle(charged)  # type: ignore[attr-defined]  # hypothesis gives a Random
+        for made in charged:
+            before = one.owes()
+            one.give_back(made, made[1].cost)
+            assert max(0, before - made[1].cost * rule.interval) <= one.owes() <= before
+            assert one.owes() >= one.would_owe()
 
 
 @given(slower, st.integers(1, 6), moves)
@@ -265,7 +279,7 @@ def test_an_arrival_touches_the_latest_record_only() -> None:
 def test_a_charge_as_old_as_the_oldest_given_back_is_not_moved() -> None:
     """Only what was charged on top of it lies lower now, and only what was charged before it was given back."""
     ledger = Ledger(GivenBack(5, 10, 100, 200), [])
-    assert [ledger.ended(5, tat) for tat in (99, 100, 101)] == [99, 100, 91]
+    assert [ledger.ended(5, tat, 0) for tat in (99, 100, 101)] == [99, 100, 91]
     assert ledger.ended(6, 101) == 101
     assert ledger.moved == 10
     assert Ledger(None, []).ended(5, 101) == 101

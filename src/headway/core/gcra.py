@@ -97,7 +97,8 @@ class Gcra:
         start = now * self.scale
         tat = self.ticks(state)
         ledger = self._ledger(state, now)
-        ended = ledger.ended(receipt.at, self._charged(receipt, tat + ledger.moved, start))
+        least = receipt.at * self.scale + receipt.cost * self.interval
+        ended = ledger.ended(receipt.at, self._charged(receipt, tat + ledger.moved, start), least)
         if receipt.token:
             found = give_back(ledger.records, receipt.token, units, receipt.cost)
             if found is None:

@@ -53,7 +53,8 @@ class GivenBack(NamedTuple):
     Attributes:
         at: when, the last time; ns since 1970.
         ticks: what the TAT was moved back by, in all.
-        floor: the TAT just after the oldest of the charges that were given back; ticks.
+        floor: the TAT just after the oldest of the charges that were given back; ticks; 0: no charge from before gives
+            anything back.
         expires: ns since 1970; whatever was charged before ``at`` is paid from then on.
     """
 
@@ -74,10 +75,16 @@ class Ledger(NamedTuple):
         """Ticks that the TAT was moved back by, as far as that matters still."""
         return 0 if self.given is None else self.given.ticks
 
-    def ended(self, at: int, tat: int) -> int:
-        """A charge made at ``at`` (ns) that moved the TAT to ``tat``: where the TAT is if nothing came after it."""
+    def ended(self, at: int, tat: int, least: int) -> int:
+        """A charge made at ``at`` (ns) that moved the TAT to ``tat``: where the TAT is if nothing came after it.
+
+        Some of what was given back may have lain above it or been gone before it: then this is too low, and the charge
+        gives less back than it might. It is never below ``least`` (ticks), where an unused key's TAT is just after it.
+        """
         given = self.given
-        return tat if given is None or at > given.at or tat <= given.floor else tat - given.ticks
+        if given is None or at > given.at or tat <= given.floor:
+            return tat
+        return max(tat - given.ticks, min(tat, least)) if given.floor else tat - given.ticks
 
     def after(self, at: int, ticks: int, floor: int, expires: int) -> Ledger:
         """The ledger once ``ticks`` more were given back."""

@@ -75,6 +75,18 @@ class AfterCharging(Promises):
                 _give_back(store, limit, answer, 10**30)
                 agree(_remaining(store, limit), 3, f"{limit.name}: giving back more than was charged gives back that")
 
+    def test_refunds_of_one_instant_are_exact_in_any_order(self) -> None:
+        """Each gives the whole of its charge back, however many there are and whichever comes first."""
+        limit = Limit("l", "12 per 60 s", by="id")
+        for order in ((2, 0, 1, 3), (0, 1, 2, 3), (3, 2, 1, 0), (1, 3, 0, 2), (2, 1, 0, 3)):
+            with self._opened() as (store, _):
+                made = [hit(store, limit, cost=cost) for cost in (1, 2, 3, 4)]
+                left = 2
+                for index in order:
+                    _give_back(store, limit, made[index], index + 1)
+                    left += index + 1
+                    agree(_remaining(store, limit), left, f"what remains after refunds in the order {order}")
+
     def test_a_lease_is_settled_once(self) -> None:
         """A reservation that was settled, or has expired by itself, is not in time: nothing is given back and no debt taken."""
         limit = Limit("l", "5 per 1000s", by="id")

@@ -296,7 +296,9 @@ BEGIN
         moved := tat + coalesce(given[2], 0);
         ended := least_end + mod(mod(moved - least_end, step) + step, step);
         IF NOT (ended <= most AND (least_end > start OR moved <= most)) THEN ended := least_end; END IF;
-        IF given IS NOT NULL AND at <= given[1] AND ended > given[3] THEN ended := ended - given[2]; END IF;
+        IF given IS NOT NULL AND at <= given[1] AND ended > given[3] THEN  -- Ledger.ended
+            ended := greatest(ended - given[2], CASE WHEN given[3] > 0 THEN least(ended, at * scale + cost * step) END);
+        END IF;
         IF token <> 0 THEN  -- core.reserved.give_back
             last := coalesce(array_length(records, 1), 0);
             FOR i IN 1 .. last BY 4 LOOP

@@ -76,7 +76,14 @@ local function gcra(line, s, units, take)
     if given_back then
       local gw, ge = instant(given_back.at)
       if not after(at_w, at_e, gw, ge) and after(ew, ef, given_back.lw, given_back.lf) then
-        return less(ew, ef, given_back.cw, given_back.cf, d)
+        local due_w, due_f = at_w + full_w, full_f -- what an unused key's TAT would be just after it
+        if after(due_w, due_f, ew, ef) then
+          due_w, due_f = ew, ef
+        end
+        ew, ef = less(ew, ef, given_back.cw, given_back.cf, d)
+        if given_back.cw ~= huge and after(due_w, due_f, ew, ef) then
+          return due_w, due_f
+        end
       end
     end
     return ew, ef
