@@ -89,6 +89,10 @@ def _wrong(problem: str, **fields: Any) -> Any:
             _wrong(f"by names {name!r}, which is a parameter of hit(); choose another name", by=["a", name])
             for name in ("attributes", "cost", "deadline", "up_to", "self", "limit", "timeout")
         ),
+        *(
+            _wrong(f"by names {name!r}, which is a parameter of reserve(); choose another name", by=name)
+            for name in ("ttl", "debt")
+        ),
         _wrong("by names an attribute twice: a, b, a", by=["a", "b", "a"]),
         _wrong(f"algorithm is 'gcr'; expected one of {ALGORITHMS}", algorithm="gcr"),
         _wrong("algorithm 'calendar-window' needs a quota 'in ZONE', such as '5/day in UTC'", algorithm="calendar-window"),

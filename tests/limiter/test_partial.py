@@ -79,3 +79,12 @@ def test_a_number_that_is_none_is_an_error(up_to: Any, error: type[Exception]) -
     """The message names it and what is accepted."""
     with pytest.raises(error, match=r"up_to is .*; expected a whole number from 1"):
         Limiter(Limit("l", "10 per 100 s")).hit(up_to=up_to)
+
+
+@pytest.mark.parametrize("cost", [2, 0, {"l": 3}])
+def test_a_cost_beside_it_is_not_silently_left_out(cost: Any) -> None:
+    """One or the other says what is asked for; nothing is charged."""
+    limiter = Limiter(Limit("l", "10 per 100 s"))
+    with pytest.raises(TypeError, match=r"cost is .* and up_to is 5; expected one of them"):
+        limiter.hit(up_to=5, cost=cost)
+    assert limiter.peek(cost=0).remaining == 10

@@ -276,3 +276,13 @@ def test_a_change_under_a_quota_of_before_says_so(clock: ManualClock) -> None:
     assert estimate.cancel()
     assert left(limiter) == {"tokens": 100}
     assert isinstance(estimate.decision.changes(give_back=True)[0], Change)
+
+
+@pytest.mark.parametrize("call", ["refund", "release", "renew"])
+def test_what_is_no_decision_is_named(call: str) -> None:
+    """A reservation is settled by its own methods, and anything else was returned by nobody."""
+    limiter = Limiter(TOKENS)
+    with pytest.raises(TypeError, match=r"is a Reservation; expected the Decision .* commit\(\) and cancel\(\)"):
+        getattr(limiter, call)(limiter.reserve(key="k"))
+    with pytest.raises(TypeError, match="'k' is a str; expected the Decision"):
+        getattr(limiter, call)("k")

@@ -20,7 +20,10 @@ _ATTRIBUTE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS: Final = ("wait", "limit", "count")
 _LONGEST_TEXT: Final = 500
-_TAKEN: Final = frozenset({"attributes", "cost", "deadline", "up_to", "self", "limit", "timeout"})
+_TAKEN: Final = {
+    **dict.fromkeys(("attributes", "cost", "deadline", "up_to", "self", "limit", "timeout"), "hit"),
+    **dict.fromkeys(("ttl", "debt"), "reserve"),
+}
 
 
 class Algorithm(StrEnum):
@@ -207,7 +210,8 @@ class Limit:
                 )
             if name in _TAKEN:
                 raise LimitError(
-                    f"limit {self.name!r}: {option} names {name!r}, which is a parameter of hit(); choose another name"
+                    f"limit {self.name!r}: {option} names {name!r}, which is a parameter of {_TAKEN[name]}(); "
+                    "choose another name"
                 )
         if len(set(found)) != len(found):
             raise LimitError(f"limit {self.name!r}: {option} names an attribute twice: {', '.join(found)}")

@@ -17,8 +17,8 @@ from headway.core.limit import Limit, requoted
 from headway.core.quota import Quota
 from headway.core.verdict import Verdict
 from headway.errors import ConfigError, LimitError, StoreError, UnknownName
-from headway.limiter.arguments import at_least_one, lease_of, merged, nanoseconds, secret_bytes
-from headway.limiter.decision import Decision
+from headway.limiter.arguments import at_least_one, check_exempt, lease_of, merged, nanoseconds, secret_bytes
+from headway.limiter.decision import Decision, decided
 from headway.limiter.effects import Apply, Call, Flow
 from headway.limiter.flows import decide, give_back, wait
 from headway.limiter.plan import Cost, Plan
@@ -75,6 +75,7 @@ class BaseLimiter:
         clock = getattr(getattr(store, "store", store), "clock", None)
         self._timer = timer or (cast(Timer, clock) if hasattr(clock, "pause_async") else REAL_TIME)
         self._lines = Lines()
+        check_exempt(exempt)
         self._exempt = exempt
         self._off = False
         secret = any(limit.secret for part in self._parts for limit in limits_of(part))
@@ -265,6 +266,8 @@ class BaseLimiter:
         if way is None:
             return self._exempted()
         plan = way.plan
+        if up_to is not None and cost != 1:
+            raise TypeError(f"cost is {cost!r} and up_to is {up_to!r}; expected one of them")
         costs = self._costs(plan, cost if up_to is None else at_least_one("up_to", up_to))
         keys, held = plan.keys(attributes), lease_of(0) if plan.holds else None
         decision = yield from decide(
@@ -305,7 +308,7 @@ class BaseLimiter:
         return plan.costs(cost)
 
     def _refunding(self, decision: Decision) -> Flow[bool]:
-        return (yield from self._settling(decision, decision.changes(give_back=True)))
+        return (yield from self._settling(decision, decided(decision).changes(give_back=True)))
 
     def _settling(self, decision: Decision, changes: tuple[Change, ...]) -> Flow[bool]:
         if not changes or not decision.claim():
@@ -317,10 +320,10 @@ class BaseLimiter:
             raise
 
     def _releasing(self, decision: Decision) -> Flow[bool]:
-        return (yield from give_back(decision.changes(give_back=True, holds_only=True), self._lines))
+        return (yield from give_back(decided(decision).changes(give_back=True, holds_only=True), self._lines))
 
     def _renewing(self, decision: Decision) -> Flow[bool]:
-        held = decision.changes(give_back=False, holds_only=True)
+        held = decided(decision).changes(give_back=False, holds_only=True)
         in_time: tuple[bool, ...] = yield Apply(tuple(replace(change, renew=True) for change in held))
         return bool(in_time) and all(in_time)
 
@@ -359,7 +362,8 @@ def _rebuilt(
 def _part(limit: Any) -> Limit | Choice:
     if isinstance(limit, Limit | Choice):
         return limit
-    raise LimitError(f"{limit!r} is no Limit; expected Limit(name, quota, by=…)")
+    hint = "; who passes unlimited is said with exempt=" if callable(limit) else ""
+    raise LimitError(f"{repr(limit)[:80]} is no Limit; expected Limit(name, quota, by=…){hint}")
 
 
 def shadow_counts(parts: Sequence[Limit | Choice]) -> ShadowCounts | None:

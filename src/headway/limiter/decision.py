@@ -27,7 +27,7 @@ from headway.stores.base import Answer
 if TYPE_CHECKING:
     from datetime import datetime
 
-__all__ = ["Decision", "OneDecision"]
+__all__ = ["Decision", "OneDecision", "decided"]
 
 _SECOND = 1_000_000_000
 _claims = threading.Lock()
@@ -289,6 +289,19 @@ class OneDecision(Decision):
     def _details(self) -> tuple[int, Sequence[int], Sequence[Key], Sequence[State | None] | Answer]:
         _, now, cost, key, state = self._made
         return now, (cost,), (key,), state if isinstance(state, Answer) else (state,)
+
+
+def decided(decision: Any) -> Decision:
+    """What is given as a decision, if it is one.
+
+    Raises:
+        TypeError: it is none; says what is accepted.
+    """
+    if isinstance(decision, Decision):
+        return decision
+    kind = type(decision).__name__
+    own = "; a reservation has commit() and cancel() of its own" if kind.endswith("Reservation") else ""
+    raise TypeError(f"{decision!r} is a {kind}; expected the Decision that hit() or wait() returned{own}")
 
 
 def _outcome_dict(outcome: Outcome) -> dict[str, object]:
