@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +276,44 @@ def test_all_problems_of_a_limit_are_reported() -> None:
     """What is wrong with its conditions, its tiers and its own keys, all in one run."""
     keys = 'quota = { a = "1/x" }\nby = 3\nwhen = { "a b" = 1 }\ncost = 0\nunknown_tier = ["x"]\n'
     assert {problem.line for problem in problems(HEAD + keys)} == {3, 4, 5, 6, 7}
+
+
+@pytest.mark.parametrize("keys", ['exempt = [{ ip = "10.0.0.0/8" }]', "ban = []", "ban = {}", "exempt = []", ""])
+def test_a_policy_without_limits_is_not_left_out_in_silence(keys: str) -> None:
+    """Only a ban list may stand alone; else a policy that nobody serves would be a file without problems."""
+    (problem,) = problems(f"{HEAD}quota = '1/s'\n[policies.q]\n{keys}\n")
+    assert problem.key == "policies.q.limits"
+    assert "is missing; expected [[policies.q.limits]]" in problem.problem
+
+
+@pytest.mark.parametrize("when", ["{}", "[]"])
+def test_no_conditions_are_one_problem(when: str) -> None:
+    """What is empty is said once."""
+    (problem,) = problems(f"{HEAD}quota = '1/s'\nwhen = {when}\n")
+    assert (problem.key, problem.problem.partition(";")[0]) == ("policies.p.limits[0].when", "is empty")
+
+
+def test_an_override_that_looks_like_a_pattern_is_a_warning() -> None:
+    """Overrides are of single keys; a range of IPv6 is one, for it is what clients are counted by."""
+    found = read(
+        f"{HEAD}quota = '1/s'\nby = 'ip'\n[policies.p.limits.overrides]\n'a*' = '2/s'\n'10.0.0.0/8' = '2/s'\n'2001:db8::/64' = '2/s'\n"
+    )
+    assert [warning.line for warning in found.warnings] == [6, 7]
+    assert "'a*' is one key as it stands, no pattern" in found.warnings[0].problem
+    assert found.file is not None
+
+
+@pytest.mark.parametrize(
+    ("keys", "says"),
+    [
+        ("deadline = '5 ms'", "stands at the top of the file"),
+        ("provider = 'app:quota_of'", "ProvidedLimit"),
+        ("ban = [{ ip = '10.0.0.0/8' }]", r"beside its limits: \[policies.NAME\]"),
+        ("if = { method = 'POST' }", "when ="),
+        ("tiers = { free = '1/s' }", "tier ="),
+    ],
+)
+def test_a_key_that_stands_elsewhere_says_where(keys: str, says: str) -> None:
+    """What other tools call it, or where it belongs."""
+    (problem,) = problems(f"{HEAD}quota = '1/s'\n{keys}\n")
+    assert re.search(says, problem.problem.rpartition(";")[2]), problem

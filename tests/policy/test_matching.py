@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import ipaddress
 import uuid
 from datetime import UTC, date, datetime, time
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -18,6 +20,19 @@ from headway.policy.values import Values
 def met(wanted: object, **attributes: object) -> bool:
     """Whether a request meets conditions."""
     return AnyOf.of(wanted, "when").met(attributes, "l")  # type: ignore[arg-type]  # as a user may write it
+
+
+class Plan(enum.Enum):
+    """A plan, as an application may have it."""
+
+    PRO = "pro"
+    FREE = "free"
+
+
+class Level(enum.IntEnum):
+    """A number with a name."""
+
+    HIGH = 7
 
 
 ID = uuid.UUID(int=7)
@@ -35,6 +50,9 @@ YES = [
     ({"at_least": 3}, 3), ({"at_least": 3}, "3"), ({"above": 3}, 3.5), ({"at_most": 3}, "3.0"), ({"below": 3}, -1),
     ({"at_least": 1, "below": 10}, 9), ({"at_least": 10**30}, 10**30), ({"above": 0}, "1e3"),
     ({"missing": False}, "x"), ({"is": "x", "missing": True}, "x"),
+    ("10.0.*", "::ffff:10.0.3.4"), ("10.0.*", "10.0.3.4:80"), ("10.0.*", ipaddress.ip_address("10.0.3.4")),
+    ("2001:db8:*", "2001:DB8:0::1"), ("pro", Plan.PRO), (7, Level.HIGH), ({"at_least": 3}, Decimal("3.5")),
+    ({"at_least": Decimal("0.1")}, 1), ({"at_least": 5, "at_most": 5}, 5), ("2024-01-02", "2024-01-02"),
 ]  # fmt: skip
 NO = [
     ("POST", "post"), ("POST", "POS"), (42, "042"), (True, "True"), (1, True), ("a", b"a"), ("a", ("a",)),
@@ -43,7 +61,8 @@ NO = [
     ("192.0.2.1", "192.0.2.10"), ("2001:db8::1", "2001:db8::/64"), ("::/0", "1.2.3.4"), ("0.0.0.0/0", "::1"),
     ({"is": ["a", "b"]}, "c"), ({"not": ["a", "b"]}, "b"), ({"not": "a*"}, "ab"), ({"is": "a*", "not": "ab"}, "ab"),
     ({"at_least": 3}, 2), ({"above": 3}, 3), ({"at_most": 3}, 4), ({"below": 3}, 3), ({"at_least": 1, "below": 10}, 10),
-    ({"missing": True}, "x"), ({"is": "x", "missing": True}, "y"),
+    ({"missing": True}, "x"), ({"is": "x", "missing": True}, "y"), ({"not": "10.0.*"}, "::ffff:10.0.3.4"),
+    ("10.0.*", "::ffff:10.1.3.4"), ("10.0.*", "2001:db8::1"), ("pro", Plan.FREE),
 ]  # fmt: skip
 
 
@@ -108,7 +127,7 @@ def test_what_is_no_number_is_not_compared(value: object) -> None:
         ([{"a": "1"}, "b"], r"when\[1\] is 'b', a string"),
         ({"client-ip": "a"}, r"when\['client-ip'\] names 'client-ip'; an attribute is a name like"),
         ({"cost": 1}, "which is a parameter of hit"),
-        ({3: 1}, "names '3'"),
+        ({3: 1}, r"\['3'\] is 3, an integer; expected the name of an attribute"),
         ({"a": None}, r"when\['a'\] is None; expected a value, a list of values, or a table with any of is, not"),
         ({"a": [None]}, r"when\['a'\]\[0\] is None"),
         ({"a": ["x", ["y"]]}, r"when\['a'\]\[1\] is an array; expected a string, a number, true or false"),
@@ -123,6 +142,14 @@ def test_what_is_no_number_is_not_compared(value: object) -> None:
         ({"a": {"below": True}}, "expected a number"),
         ({"a": {"below": float("nan")}}, "expected a number"),
         ({"a": {"missing": "yes"}}, "expected true or false"),
+        ({"a": b"x"}, r"when\['a'\] is b'x', a value of type bytes; expected"),
+        ({"a": {"at_least": 5, "below": 5}}, r"when\['a'\] asks for at_least = 5 and below = 5; no number is both"),
+        ({"a": {"above": 5, "at_most": 5}}, "no number is both"),
+        ({"a": {"at_least": 1, "above": 7, "below": 9, "at_most": 6}}, "above = 7 and at_most = 6"),
+        ({"ip": "10.0.0.0-10.0.0.9"}, "is no address range"),
+        ({"ip": "10.0.0.1 - 20"}, "is no address range"),
+        ({"ip": "10.0.0.0/"}, "is no address range"),
+        ({"ip": "2001:db8::/"}, "is no address range"),
         ({"ip": "10.0.0.1/8"}, "'10.0.0.1/8' has bits beyond its prefix; expected 10.0.0.0/8"),
         ({"ip": ["::1", "10.0.0.0/33"]}, r"\['ip'\]\[1\] '10.0.0.0/33' is no address range"),
         ({"ip": "10.0/8"}, "is no address range"),

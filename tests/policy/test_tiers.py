@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from headway import AllowList, Limiter, ProvidedLimit, When
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import AttributeMissing, AttributeUnexpected, AttributeUnusable, LimitError, QuotaError
@@ -116,13 +118,75 @@ def test_what_cannot_be_right_is_said_at_once(arguments: dict[str, Any], says: s
 
 
 def test_a_quota_that_cannot_be_read_says_whose_it_is() -> None:
-    """The note names the tier or the key."""
-    with pytest.raises(QuotaError, match="'mn'") as caught:
-        TieredLimit("api", {"a": "1/s", "b": "1/mn"}, tier="plan")
-    assert caught.value.__notes__ == ["limit 'api': tier 'b'"]
-    with pytest.raises(QuotaError, match="'mn'") as caught:
+    """The message names the limit, and the tier or the key."""
+    for quotas in ({"a": "1/s", "b": "1/mn"}, {"b": "1/mn", "a": "1/s"}):
+        with pytest.raises(QuotaError, match=r"^limit 'api': tier 'b': quota '1/mn': at character 3, 'mn'"):
+            TieredLimit("api", quotas, tier="plan")
+    with pytest.raises(QuotaError, match=r"^limit 'api': override 'x': quota '1/mn'"):
         Overridden(Limit("api", "1/s", by="a"), {"x": "1/mn"})
-    assert caught.value.__notes__ == ["limit 'api': override 'x'"]
+    with pytest.raises(QuotaError, match=r"^limit 'api': default: quota '1/mn'"):
+        ProvidedLimit("api", lambda _: None, default="1/mn")
+    with pytest.raises(QuotaError, match="did you mean 'unlimited'"):
+        Overridden(Limit("api", "1/s", by="a"), {"x": "Unlimited"})
+
+
+_tiered: Any = TieredLimit  # as somebody without a type checker may call it
+_overridden: Any = Overridden
+_when: Any = When
+_limiter: Any = Limiter
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (
+            lambda: _tiered("api", {"a": 5}, tier="plan"),
+            "^limit 'api': tier 'a' is 5, an integer; expected a quota",
+        ),
+        (
+            lambda: _tiered("api", "1/s", tier="plan"),
+            "^limit 'api': quotas are '1/s', a string; expected a mapping",
+        ),
+        (lambda: _tiered("api", [("a", "1/s")], tier="plan"), "quotas are an array; expected a mapping"),
+        (lambda: _tiered("api", {"a": "1/s"}, tier=None), "tier is None; expected the name of an attribute"),
+        (
+            lambda: _overridden(Limit("api", "1/s", by="a"), {"x": ["1/s"]}),
+            "override 'x' is an array; expected a quota",
+        ),
+        (lambda: _overridden(Limit("api", "1/s", by="a"), {"x": None}), "override 'x' is None; expected a quota"),
+        (lambda: _overridden(Limit("api", "1/s", by="a"), ["x"]), "overrides are an array; expected a mapping"),
+        (lambda: _overridden("api", {"x": "1/s"}), "^Overridden is given 'api', a string; expected a limit such as"),
+        (lambda: _when({"a": "b"}, "1/s"), "^When is given '1/s', a string; expected a limit such as"),
+        (lambda: _limiter(AllowList({"a": "b"})), "is no Limit; .*; who passes unlimited is said with exempt="),
+        (lambda: _limiter(exempt={"ip": "10.0.0.0/8"}), "^exempt is a table; expected AllowList"),
+        (lambda: _limiter(exempt=AllowList), "^exempt is .*; expected AllowList"),
+    ],
+)
+def test_what_is_of_another_type_is_named(make: Callable[[], object], says: str) -> None:
+    """A wrong argument is refused where it is given, in words."""
+    with pytest.raises(LimitError, match=says):
+        make()
+
+
+def test_an_override_does_not_reach_beyond_a_condition() -> None:
+    """However the two are put together, who has a quota of their own is limited where the limit applies, and only there."""
+    plain = Limit("api", "1/min", by="account")
+    post = {"method": "POST"}
+    for limit in (
+        When(post, Overridden(plain, {"acme": "9/min"})),
+        Overridden(When(post, plain), {"acme": "9/min"}),
+        Overridden(Overridden(When(post, plain), {"acme": "9/min"}), {"eve": "2/min"}),
+    ):
+        assert quota(limit, account="acme", method="POST") == "9/minute"
+        assert quota(limit, account="x", method="POST") == "1/minute"
+        assert quota(limit, account="acme", method="GET") is None
+        assert quota(limit, method="GET") is None
+        with pytest.raises(AttributeMissing, match="'method'"):
+            limit.choose({"account": "acme"})
+    tiers_apart = Overridden(
+        TieredLimit("api", {"vip": "unlimited", "free": "1/min"}, by="account", tier="plan"), {"acme": "9/min"}
+    )
+    assert quota(tiers_apart, account="acme", plan="vip") == "9/minute"
 
 
 def test_keys_with_a_quota_of_their_own() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from headway.core.lease import Lease
 from headway.errors import ConfigError, LimitError
 
-__all__ = ["at_least_one", "lease_of", "merged", "nanoseconds", "secret_bytes", "settled_answer"]
+__all__ = ["at_least_one", "check_exempt", "lease_of", "merged", "nanoseconds", "secret_bytes", "settled_answer"]
 
 _SHORTEST_KEY = 16
 _SECOND = 1_000_000_000
@@ -29,6 +29,21 @@ def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Map
     if twice:
         raise TypeError(f"attribute {min(twice)!r} is given both in the mapping and by keyword")
     return {**attributes, **named} if named else attributes
+
+
+def check_exempt(exempt: object) -> None:
+    """Whether something can say of a request that it is exempt.
+
+    Raises:
+        LimitError: it can't; says what can.
+    """
+    if exempt is not None and (not callable(exempt) or isinstance(exempt, type)):
+        from headway.policy.spelling import described  # slow to import
+
+        raise LimitError(
+            f"exempt is {described(exempt)}; expected AllowList({{'ip': '10.0.0.0/8'}}), or a function of a request's "
+            "attributes"
+        )
 
 
 def at_least_one(name: str, units: int) -> int:

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from headway.core.limit import Limit
+from headway.errors import LimitError
 
-__all__ = ["Ask", "Choice", "Provider", "attributes_of", "choose", "limits_of"]
+__all__ = ["Ask", "Choice", "Provider", "attributes_of", "check_part", "choose", "limits_of"]
 
 Provider = Callable[[Mapping[str, object]], Any | Awaitable[Any]]
 """A function of the user's that says a quota for a request's attributes; ``async`` only under ``AsyncLimiter``."""
@@ -56,6 +57,18 @@ class Choice(Protocol):
             AttributeUnexpected: an attribute's value chooses nothing, and that is an error by choice.
         """
         ...
+
+
+def check_part(part: object, whose: str, example: str) -> None:
+    """Whether something is a limit, or chooses among limits.
+
+    Raises:
+        LimitError: it is neither; says what takes it, and an example.
+    """
+    if not isinstance(part, Limit | Choice):
+        from headway.policy.spelling import described  # slow to import
+
+        raise LimitError(f"{whose} is given {described(part)}; expected a limit such as {example}")
 
 
 def limits_of(part: Limit | Choice) -> tuple[Limit, ...]:

@@ -17,6 +17,7 @@ from headway.policy.problems import Problems
 from headway.policy.quota_keys import Quotas, read_quota
 from headway.policy.spelling import described, identifier, nearest
 from headway.policy.tiers import CHOICES, ERROR, TieredLimit
+from headway.policy.values import is_range
 from headway.policy.variants import BLOCK, UNLIMITED, variant
 
 __all__ = ["CHOICE_KEYS", "read_choice", "report_conditions"]
@@ -60,6 +61,7 @@ def report_conditions(wanted: object, place: KeyPath, problems: Problems) -> boo
     before = len(problems)
     if not wanted:
         problems.add(place, f"is empty; expected {CHOICE_KEYS['when']}")
+        return False
     for inner, problem in wrong_conditions(wanted):
         problems.add((*place, *inner), problem)
     return len(problems) == before
@@ -131,6 +133,10 @@ def _overrides(model: Limit, given: object, place: KeyPath, problems: Problems) 
         if parts in seen:
             problems.add(where, f"{key!r} already has its own quota on line {problems.line(seen[parts])}; drop one")
         seen.setdefault(parts, where)
+        if any(isinstance(part, str) and ("*" in part or ("." in part and is_range(part))) for part in parts):
+            problems.warn(
+                where, f"{key!r} is one key as it stands, no pattern: for many keys say a second limit with when"
+            )
         if quota is not None and _variant(model, quota, f"override {key!r}", where, problems):
             found[key] = quota
     return found if len(problems) == before else {}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headway.core.limit import Limit
 from headway.errors import LimitError
-from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
+from headway.policy.choice import Ask, Choice, attributes_of, check_part, choose, limits_of
 from headway.policy.matching import AnyOf, Wanted
 
 __all__ = ["When"]
@@ -33,6 +33,7 @@ class When:
     limit: Limit | Choice
 
     def __init__(self, conditions: Wanted | Sequence[Wanted], limit: Limit | Choice) -> None:
+        check_part(limit, "When", "Limit('writes', '10/min')")
         place = f"limit {limit.name!r}: when"
         if not conditions:
             raise LimitError(f"{place} has no conditions; expected some such as {{'method': ['POST', 'PUT']}}")

@@ -41,10 +41,19 @@ LIMIT_KEYS: Final = {
 }
 """The keys of a limit (all of ``Limit``'s arguments, and what makes it depend on the request), and what each takes."""
 
-_HINTS: Final = dict.fromkeys(
-    ("burst", "count", "limit", "max", "period", "rate", "requests", "window"),
-    'the numbers belong into quota, such as quota = "100/s burst 20"',
-)
+_HINTS: Final = {
+    **dict.fromkeys(
+        ("burst", "count", "limit", "max", "period", "rate", "requests", "window"),
+        'the numbers belong into quota, such as quota = "100/s burst 20"',
+    ),
+    **dict.fromkeys(
+        ("tiers", "plans"), 'a quota for each tier is said with quota = { free = "60/min" } and tier = "plan"'
+    ),
+    **dict.fromkeys(("if", "condition", "conditions", "match"), 'conditions are said with when = { method = "POST" }'),
+    **dict.fromkeys(("ban", "exempt"), "it belongs to the policy, beside its limits: [policies.NAME]"),
+    "deadline": "the store's deadline stands at the top of the file",
+    "provider": "a function that says quotas is for programs: ProvidedLimit",
+}
 _ONLY_FOR: Final = {
     "undelayed": Algorithm.LEAKY_BUCKET_QUEUE,
     "longest": Algorithm.GROWING_WAIT,

@@ -60,7 +60,8 @@ class BanList:
         return self.limit if self.who.met(attributes, self.name) else None
 
     def __str__(self) -> str:
-        return f"blocks {self.who.count} by {', '.join(self.attributes)}"
+        by = f" by {', '.join(self.attributes)}" if self.attributes else ""
+        return f"blocks {self.who.count}{by}"
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -91,4 +92,4 @@ class AllowList:
         return self.who.met(attributes, "exempt", lenient=True)
 
     def __str__(self) -> str:
-        return f"{self.who.count} by {', '.join(self.attributes)}"
+        return f"{self.who.count} by {', '.join(self.attributes)}" if self.attributes else self.who.count

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headway.core.limit import Limit
 from headway.errors import AttributeMissing, AttributeUnexpected, LimitError
@@ -165,7 +165,7 @@ class AnyOf:
     def count(self) -> str:
         """How many alternatives there are, in words."""
         entries = len(self.alternatives)
-        return "1 entry" if entries == 1 else f"{entries} entries"
+        return "nobody" if not entries else "1 entry" if entries == 1 else f"{entries} entries"
 
     def met(self, attributes: Mapping[str, object], limit: str, *, lenient: bool = False) -> bool:
         """Whether a request meets one.
@@ -196,8 +196,10 @@ class AnyOf:
 
 def wrong_attribute(name: object) -> str | None:
     """What is wrong with the name of an attribute that is no part of a key; None where nothing is."""
+    if not isinstance(name, str):
+        return f"is {described(name)}; expected the name of an attribute, such as 'plan'"
     try:
-        Limit("named", "1/s", by=(name,) if isinstance(name, str) else repr(name))
+        Limit("named", "1/s", by=(name,))
     except LimitError as error:
         return str(error).removeprefix("limit 'named': by ")
     return None
@@ -228,8 +230,8 @@ def _wrong_table(table: object, path: tuple[str | int, ...]) -> Iterator[Wrong]:
         elif not wanted:
             yield place, f"asks for nothing; expected {_EXPECTED}"
         else:
-            for name, value in wanted.items():
-                yield from _at(place, _wrong_test(name, value))
+            wrong = [found for name, value in wanted.items() for found in _wrong_test(name, value)]
+            yield from _at(place, wrong or _contradiction(wanted))
 
 
 def _wrong_test(name: object, value: object) -> Iterator[Wrong]:
@@ -246,6 +248,17 @@ def _wrong_test(name: object, value: object) -> Iterator[Wrong]:
             meant = nearest(str(name), TESTS)
             hint = f"; did you mean {meant!r}?" if meant else ""
             yield (str(name),), f"unknown test {name!r}; expected one of {', '.join(TESTS)}{hint}"
+
+
+def _contradiction(wanted: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Bounds between which there is no number."""
+    least = max(
+        ((wanted[name], name == "above", name) for name in ("at_least", "above") if name in wanted), default=None
+    )
+    most = min(((wanted[name], name != "below", name) for name in ("at_most", "below") if name in wanted), default=None)
+    if least and most and (least[0] > most[0] or (least[0] == most[0] and (least[1] or not most[1]))):
+        low, high = (f"{name} = {bound}" for bound, _, name in (least, most))
+        yield (), f"asks for {low} and {high}; no number is both"
 
 
 def _at(path: tuple[str | int, ...], found: Iterable[tuple[tuple[str | int, ...], str]]) -> Iterator[Wrong]:

@@ -10,8 +10,10 @@ from headway.core.key import Key, key_part
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import AttributeMissing, AttributeUnusable, LimitError
-from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
-from headway.policy.variants import variant
+from headway.policy.choice import Ask, Choice, attributes_of, check_part, choose, limits_of
+from headway.policy.conditional import When
+from headway.policy.matching import AnyOf
+from headway.policy.variants import mapping_of_quotas, variant
 
 __all__ = ["Overridden"]
 
@@ -20,7 +22,8 @@ __all__ = ["Overridden"]
 class Overridden:
     """A limit of which some keys have their own quota: ``Overridden(Limit("api", "60/min", by="account"), {"acme": "1000/min"})``.
 
-    An override comes before a tier and before a provider's answer.
+    An override comes before a tier and before a provider's answer, and after a condition: what ``When`` leaves out is
+    not limited for anybody.
 
     Args:
         limit: a limit with a key, or one that itself depends on the request.
@@ -28,15 +31,18 @@ class Overridden:
             order: a quota, its text, "block" or "unlimited".
 
     Raises:
-        LimitError: a limit without a key, a key that cannot be the limit's, a quota that another algorithm counts.
+        LimitError: no limit, a limit without a key, a key that cannot be the limit's, a quota that another algorithm counts.
         QuotaError: a quota's text.
     """
 
     limit: Limit | Choice
     by: tuple[str, ...]
     overrides: dict[tuple[Key, ...], Limit | None]
+    conditions: tuple[AnyOf, ...]
 
     def __init__(self, limit: Limit | Choice, overrides: Mapping[Any, Quota | str]) -> None:
+        check_part(limit, "Overridden", "Limit('api', '60/min', by='account')")
+        mapping_of_quotas(overrides, limit.name, "overrides")
         model = next((one for one in limits_of(limit) if one.quota.count), limits_of(limit)[0])
         if not model.by:
             raise LimitError(f"limit {model.name!r} is keyed by nothing, so no key can be overridden; give it by=…")
@@ -49,10 +55,14 @@ class Overridden:
             parts = key_of(model, key)
             if parts in found:
                 raise LimitError(f"limit {model.name!r}: {key!r} is overridden twice; keys are compared by their text")
+            label = f"override {key!r}"
+            if not isinstance(quota, str | Quota):
+                variant(model, quota, label)  # says what is wrong; it may not even be hashable
             if quota not in made:
-                made[quota] = variant(model, quota, f"override {key!r}")
+                made[quota] = variant(model, quota, label)
             found[parts] = made[quota]
         put(self, "overrides", found)
+        put(self, "conditions", _conditions_of(limit))
 
     @property
     def name(self) -> str:
@@ -71,12 +81,15 @@ class Overridden:
         return attributes_of(self.limit)
 
     def choose(self, attributes: Mapping[str, object]) -> Limit | Ask | None:
-        """The key's own limit if it has one, else the limit's.
+        """The key's own limit if it has one, else the limit's; None where a condition of the limit's is not met.
 
         Raises:
-            AttributeMissing: an attribute of the key is not there.
+            AttributeMissing: an attribute of the key, or of a condition, is not there.
             AttributeUnusable: a value that cannot be part of a key.
+            AttributeUnexpected: see ``When.choose``.
         """
+        if not all(one.met(attributes, self.name) for one in self.conditions):
+            return None
         key: list[Key] = []
         for name in self.by:
             if name not in attributes:
@@ -88,6 +101,13 @@ class Overridden:
     def __str__(self) -> str:
         inner = f"{self.limit}; " if not isinstance(self.limit, Limit) else ""
         return f"{inner}{len(self.overrides)} {' and '.join(self.by)} with a quota of their own"
+
+
+def _conditions_of(part: Limit | Choice) -> tuple[AnyOf, ...]:
+    """Those under which a limit applies at all."""
+    if isinstance(part, When):
+        return (part.conditions, *_conditions_of(part.limit))
+    return part.conditions if isinstance(part, Overridden) else ()
 
 
 def key_of(limit: Limit, key: object) -> tuple[Key, ...]:

@@ -29,6 +29,7 @@ _POLICY_HINTS: Final = {
     **dict.fromkeys(
         ("allow", "allow_list", "allowlist", "whitelist"), "who is not limited is said with exempt = [{ … }]"
     ),
+    "deadline": "the store's deadline stands at the top of the file",
     **dict.fromkeys(
         ("bans", "deny", "deny_list", "denylist", "blacklist"), "who is refused is said with ban = [{ … }]"
     ),
@@ -119,7 +120,7 @@ def _limits(table: object, path: KeyPath, problems: Problems) -> tuple[Limit | C
     if limits is None:
         if table.get("ban"):
             return ()
-        if not any(key in hints or nearest(key, _POLICY_KEYS) for key in table):
+        if not any(key not in _POLICY_KEYS and (key in hints or nearest(key, _POLICY_KEYS)) for key in table):
             problems.add((*path, "limits"), f"is missing; expected {header}, or limits = [] to limit nothing")
         return None
     if not isinstance(limits, list):

@@ -84,7 +84,7 @@ class ProvidedLimit:
         **options: Any,
     ) -> None:
         self.name = name
-        self._model = model_of(name, {"default": default}, by, **options)
+        self._model = model_of(name, {"default": default}, by, kind="", **options)
         self._default = variant(self._model, default, "default")
         self._provider = provider
         self._reads = self._model.by if reads is None else (reads,) if isinstance(reads, str) else tuple(reads)

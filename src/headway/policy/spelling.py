@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from datetime import date, time
 from difflib import get_close_matches
 from typing import Final
 
@@ -53,8 +54,10 @@ def identifier(written: str) -> str | None:
 
 
 def described(value: object) -> str:
-    """A TOML value's kind for a message, with the value where it is short: ``5, an integer``."""
+    """A value's kind for a message, in TOML's words, with the value where it is short: ``5, an integer``."""
     match value:
+        case None:
+            return "None"
         case bool():
             return f"{str(value).lower()}, a boolean"
         case str():
@@ -63,12 +66,15 @@ def described(value: object) -> str:
             return f"{value if abs(value) < 10**20 else 'a long number'}, an integer"
         case float():
             return f"{value}, a float"
-        case list():
+        case list() | tuple():
             return "an array of tables" if value and all(isinstance(part, dict) for part in value) else "an array"
         case dict():
             return "a table"
-        case _:
+        case date() | time():
             return f"{value}, a date or time"
+        case _:
+            shown, kind = repr(value), type(value).__name__
+            return f"{shown if len(shown) <= 60 else shown[:57] + '...'}, a value of type {kind}"
 
 
 def _bare(text: str) -> str:

@@ -12,7 +12,7 @@ from headway.errors import AttributeMissing, AttributeUnexpected, LimitError
 from headway.policy.matching import wrong_attribute
 from headway.policy.spelling import nearest
 from headway.policy.values import text_of
-from headway.policy.variants import BLOCK, UNLIMITED, blocked, shown, variants
+from headway.policy.variants import BLOCK, UNLIMITED, blocked, mapping_of_quotas, quota_of, shown, variants
 
 __all__ = ["CHOICES", "ERROR", "REFUSE", "TieredLimit", "model_of", "wrong_tier"]
 
@@ -61,6 +61,7 @@ class TieredLimit:
         missing: str = ERROR,
         **options: Any,
     ) -> None:
+        mapping_of_quotas(quotas, name, "quotas")
         self._make(model_of(name, quotas, by, **options), quotas, tier, unknown, missing)
 
     @classmethod
@@ -146,8 +147,17 @@ def wrong_tier(name: object) -> str | None:
     return f"tier {name!r} has no name; expected a string such as 'free', that requests say"
 
 
-def model_of(name: str, quotas: Mapping[str, Quota | str], by: str | Iterable[str], **options: Any) -> Limit:
+def model_of(
+    name: str, quotas: Mapping[str, Quota | str], by: str | Iterable[str], *, kind: str = "tier ", **options: Any
+) -> Limit:
     """The limit that the others are variants of: of the first quota that limits, or else of one that blocks.
+
+    Args:
+        name: the limit's.
+        quotas: by label.
+        by: see ``Limit``.
+        kind: what an error says before a label; without one the label stands for itself.
+        options: the other arguments of ``Limit``.
 
     Raises:
         LimitError: no quota at all, or what ``Limit`` raises.
@@ -155,10 +165,10 @@ def model_of(name: str, quotas: Mapping[str, Quota | str], by: str | Iterable[st
     """
     if not quotas:
         raise LimitError(f"limit {name!r}: there is no tier; expected quotas such as {{'free': '60/min'}}")
-    for quota in quotas.values():
+    for label, quota in quotas.items():
         if quota in (BLOCK, UNLIMITED):
             continue
-        found = quota if isinstance(quota, Quota) else Quota.parse(quota)
+        found = quota_of(quota, name, f"{kind}{label!r}" if kind else label)
         if found.count:
             return Limit(name, found, by, **options)
     return Limit(name, "0/s", by, **options)

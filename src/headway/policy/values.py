@@ -7,15 +7,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time
+from enum import Enum
 from ipaddress import ip_address
-from typing import Final
+from numbers import Complex, Number, Real
+from typing import Final, cast
 
 from headway.policy.address import Network, read_address, read_network
 from headway.policy.spelling import described
 
-__all__ = ["Values", "many", "number_of", "text_of", "wrong_values"]
+__all__ = ["Values", "is_range", "many", "number_of", "text_of", "wrong_values"]
 
-_RANGE: Final = re.compile(r"[0-9]+(?:\.[0-9]+)+/[0-9]+|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*/[0-9]+")
+_RANGE: Final = re.compile(
+    r"[0-9]+(?:\.[0-9]+)+/[0-9.]*"
+    r"|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*/[0-9]*"
+    r"|[0-9]+(?:\.[0-9]+){3}\s*-\s*[0-9]+(?:\.[0-9]+){0,3}"
+)
 """What is meant as an address range, whether it is right or not."""
 
 _LONGEST_NUMBER: Final = 400
@@ -58,7 +64,14 @@ class Values:
         text = text_of(value)
         if text is None:
             return False
-        return text in self.texts or any(_fits(text, glob) for glob in self.globs) or self._in_a_network(text)
+        return text in self.texts or (bool(self.globs) and self._in_a_glob(text)) or self._in_a_network(text)
+
+    def _in_a_glob(self, text: str) -> bool:
+        """As it is written, or as the address that it is: what ``10.0.*`` keeps out must not come in as ``::ffff:10.0.0.1``."""
+        if any(_fits(text, glob) for glob in self.globs):
+            return True
+        address = read_address(text) if "." in text or ":" in text else None
+        return address is not None and any(_fits(str(address), glob) for glob in self.globs)
 
     def _in_a_network(self, text: str) -> bool:
         place = _place_of(text) if self.networks else None
@@ -81,6 +94,8 @@ def text_of(value: object) -> str | None:
     match value:
         case str():
             return str.__str__(value)
+        case Enum():
+            return text_of(value.value)
         case bool():
             return "true" if value else "false"
         case int():
@@ -101,9 +116,18 @@ def number_of(value: object) -> int | float | None:
             with suppress(ValueError):
                 value = kind(value)
                 break
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+    if isinstance(value, bool) or value != value:
         return None
-    return value
+    if isinstance(value, Real) or (
+        isinstance(value, Number) and not isinstance(value, Complex)
+    ):  # a Decimal is no Real
+        return cast("int | float", value)
+    return None
+
+
+def is_range(text: str) -> bool:
+    """Whether a text is meant as an address range, be it right or not."""
+    return _RANGE.fullmatch(text) is not None
 
 
 def many(wanted: object) -> Sequence[object] | None:
@@ -128,7 +152,7 @@ def wrong_values(wanted: object, expected: str) -> Iterator[tuple[tuple[int, ...
 def _wrong(one: object, expected: str) -> str | None:
     if text_of(one) is None or isinstance(one, date | time):
         return f"is {'None' if one is None else described(one)}; expected {expected}"
-    if isinstance(one, str) and _RANGE.fullmatch(one):
+    if isinstance(one, str) and is_range(one):
         try:
             read_network(one)
         except ValueError as error:

@@ -12,11 +12,52 @@ from typing import Final
 from headway.core.limit import Limit, requoted
 from headway.core.quota import Quota
 from headway.errors import LimitError, QuotaError
+from headway.policy.spelling import described, nearest
 
-__all__ = ["BLOCK", "UNLIMITED", "blocked", "shown", "variant", "variants"]
+__all__ = ["BLOCK", "UNLIMITED", "blocked", "mapping_of_quotas", "quota_of", "shown", "variant", "variants"]
 
 BLOCK: Final = "block"
 UNLIMITED: Final = "unlimited"
+
+
+_EXPECTED: Final = f"a quota such as '60/min', '{BLOCK}' or '{UNLIMITED}'"
+
+
+def quota_of(quota: Quota | str, name: str, label: str) -> Quota:
+    """A quota, or what its text says.
+
+    Args:
+        quota: it, or its text.
+        name: the limit's, for errors.
+        label: what an error calls the quota: "tier 'pro'".
+
+    Raises:
+        QuotaError: the text is none; it names the limit and the label.
+        LimitError: it is neither.
+    """
+    if isinstance(quota, Quota):
+        return quota
+    if not isinstance(quota, str):
+        raise LimitError(f"limit {name!r}: {label} is {described(quota)}; expected {_EXPECTED}")
+    try:
+        return Quota.parse(quota)
+    except QuotaError as error:
+        word = nearest(quota, (BLOCK, UNLIMITED))
+        hint = f"; did you mean {word!r}?" if word else ""
+        error.args = (f"limit {name!r}: {label}: {error}{hint}",)
+        raise
+
+
+def mapping_of_quotas(given: object, name: str, what: str) -> None:
+    """Refuse what is no mapping of quotas.
+
+    Raises:
+        LimitError: it is none; names the limit and what it stands for.
+    """
+    if not isinstance(given, Mapping):
+        raise LimitError(
+            f"limit {name!r}: {what} are {described(given)}; expected a mapping such as {{'acme': '1000/min'}}"
+        )
 
 
 def blocked(model: Limit) -> Limit:
@@ -36,17 +77,13 @@ def variant(model: Limit, quota: Quota | str, label: str) -> Limit | None:
 
     Raises:
         QuotaError: the text is none of these.
-        LimitError: another algorithm counts it, or the limit's options do not fit it.
+        LimitError: it is no text, another algorithm counts it, or the limit's options do not fit it.
     """
     if quota == UNLIMITED:
         return None
     if quota == BLOCK:
         return blocked(model)
-    try:
-        found = quota if isinstance(quota, Quota) else Quota.parse(quota)
-    except QuotaError as error:
-        error.add_note(f"limit {model.name!r}: {label}")
-        raise
+    found = quota_of(quota, model.name, label)
     if not found.count:
         return blocked(model)
     try:
