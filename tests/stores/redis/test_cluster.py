@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from headway.stores.base import Store
 from headway.stores.redis import AsyncRedisStore, RedisStore
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.testing import StoreConformance, blocking
-from servers import ALSO, Cluster, redis_cluster, redis_cluster_replica
+from servers import ALSO, Cluster, proxy, redis_cluster, redis_cluster_replica
 
 YEAR = "365 days"
 
@@ -418,6 +419,27 @@ def test_a_cluster_client_tells_where_its_nodes_are(cluster: Cluster) -> None:
     assert [type(answer.outcomes[0]) for answer in answers] == [Admitted] * 5 + [Refused]
     store.close()
     client.close()
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_cluster_behind_other_addresses_is_reached_by_the_clients_map(cluster: Cluster, kind: str) -> None:
+    """Where a client says how to reach the addresses that nodes name, no node is reached otherwise, also when sent on."""
+    limits, attributes = spread(cluster)
+    charges = [Charge("default", limit, attributes[limit.name], 1) for limit in limits]
+    with ExitStack() as stack:
+        fronts = {server.port: stack.enter_context(proxy(server.port)) for server in cluster.servers}
+        front = fronts[cluster.servers[0].port]
+        client: Any = redis.cluster.RedisCluster(
+            host="127.0.0.1",
+            port=front.port,
+            address_remap=lambda place: (place[0], fronts[place[1]].port if place[1] in fronts else place[1]),
+        )
+        store = RedisStore(client, deadline=5) if kind == "sync" else blocking(AsyncRedisStore(client, deadline=5))
+        before = [one.accepted for one in fronts.values()]
+        assert store.advance(charges).allowed
+        assert all(now > then for now, then in zip([one.accepted for one in fronts.values()], before, strict=True))
+        store.close()
+        client.close()
 
 
 def test_a_server_that_is_no_cluster_is_said_to_be_none() -> None:

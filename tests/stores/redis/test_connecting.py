@@ -145,6 +145,31 @@ def test_tls_checks_both_ends(kind: str, secure: int, certificates: Path) -> Non
 
 
 @KINDS
+def test_a_clients_certificates_are_used_however_they_are_given(kind: str, secure: int, certificates: Path) -> None:
+    """An authority as text, and a key with a password, which nobody is asked for."""
+    key, where = certificates / "locked.key", {"host": "127.0.0.1", "port": secure, "ssl": True}
+    subprocess.run(
+        ["openssl", "pkey", "-in", certificates / "server.key", "-aes256", "-passout", "pass:word", "-out", key],
+        check=True,
+        capture_output=True,
+    )
+    ours = {"ssl_certfile": f"{certificates}/server.pem", "ssl_keyfile": str(key)}
+    text = (certificates / "ca.pem").read_text()
+    client = redis_py.Redis(**where, **ours, ssl_ca_data=text, ssl_password="word", ssl_min_version=771)  # type: ignore[arg-type]  # as users write it
+    with opened(kind, client) as store:
+        assert balances(store, f"given {kind}") == [2, 1, 0, 0]
+    with opened(kind, redis_py.Redis(**where, **ours, ssl_ca_data=text)) as store, pytest.raises(StoreUnavailable):  # type: ignore[arg-type]  # the same
+        balances(store)
+
+
+@pytest.mark.parametrize("library", [redis_py, valkey])
+def test_a_password_may_be_bytes(library: Any, redis: Server) -> None:
+    """As client libraries take them."""
+    client = (library.Redis if library is redis_py else library.Valkey)(password=b"s3cret", username=b"bob")
+    assert (RedisStore(client).settings.username, RedisStore(client).settings.password) == ("bob", "s3cret")
+
+
+@KINDS
 def test_a_certificate_that_nobody_vouches_for_is_refused(kind: str, secure: int, certificates: Path) -> None:
     """An unknown authority, and a name that is not in the certificate, are errors that say so, unless switched off."""
     with (

@@ -156,7 +156,7 @@ def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Fl
     kind, _, rest = failed.text.partition(" ")
     if kind in ("MOVED", "ASK") and slot is not None:
         host, _, port = rest.partition(" ")[2].rpartition(":")
-        place = Node(host or node.host, int(port))
+        place = topology.settings.named(host, int(port), node)
         if kind == "ASK":
             return place, _ASKING, 0.0
         topology.moved(slot, place)

@@ -8,6 +8,7 @@ leaves the other open.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from headway.errors import ConfigError
@@ -28,7 +29,8 @@ def settings_of(client: Any) -> Settings:
         places = tuple(Node(node.host, int(node.port)) for node in nodes.values())
         keywords = getattr(client, "connection_kwargs", None) or getattr(cluster, "connection_kwargs", {})
         secure = bool(keywords.get("ssl")) or "SSL" in getattr(keywords.get("connection_class"), "__name__", "")
-        return _made("cluster", places, {**keywords, "db": 0}, secure)
+        made = _made("cluster", places, {**keywords, "db": 0}, secure)
+        return replace(made, remap=getattr(cluster, "address_remap", None))
     pool = getattr(client, "connection_pool", None)
     keywords = getattr(pool, "connection_kwargs", None)
     if keywords is None:
@@ -72,14 +74,18 @@ def _made(
         mode,
         nodes,
         int(keywords.get("db") or 0),
-        keywords.get("username") or "",
-        keywords.get("password"),
+        _text(keywords.get("username")) or "",
+        _text(keywords.get("password")),
         None if provider is None else provider.get_credentials,
         _tls(keywords) if secure else None,
         service,
-        sentinel.get("username") or "",
-        sentinel.get("password"),
+        _text(sentinel.get("username")) or "",
+        _text(sentinel.get("password")),
     )
+
+
+def _text(value: str | bytes | None) -> str | None:
+    return value.decode() if isinstance(value, bytes) else value
 
 
 def _tls(keywords: Mapping[str, Any]) -> Tls:
@@ -91,4 +97,8 @@ def _tls(keywords: Mapping[str, Any]) -> Tls:
         keywords.get("ssl_keyfile"),
         verify=verify,
         check_hostname=verify and bool(keywords.get("ssl_check_hostname", True)),
+        ca_path=keywords.get("ssl_ca_path"),
+        ca_data=keywords.get("ssl_ca_data"),
+        password=keywords.get("ssl_password"),
+        min_version=keywords.get("ssl_min_version"),
     )

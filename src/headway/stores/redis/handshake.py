@@ -105,11 +105,13 @@ def warn_of_eviction(node: object, heard: Reply) -> None:
 
 def context_of(tls: Tls) -> ssl.SSLContext:
     """The TLS context; the system's certificates unless others are named."""
-    context = ssl.create_default_context(cafile=tls.ca_certs)
+    context = ssl.create_default_context(cafile=tls.ca_certs, capath=tls.ca_path, cadata=tls.ca_data)
+    if tls.min_version is not None:
+        context.minimum_version = ssl.TLSVersion(tls.min_version)
     if not (tls.verify and tls.check_hostname):
         context.check_hostname = False
     if not tls.verify:
         context.verify_mode = ssl.CERT_NONE
     if tls.certfile:
-        context.load_cert_chain(tls.certfile, tls.keyfile)
+        context.load_cert_chain(tls.certfile, tls.keyfile, tls.password or "")  # None would ask at the terminal
     return context

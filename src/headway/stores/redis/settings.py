@@ -49,6 +49,10 @@ class Tls:
     keyfile: str | None = None
     verify: bool = True
     check_hostname: bool = True
+    ca_path: str | None = None
+    ca_data: str | bytes | None = None
+    password: str | None = field(default=None, repr=False)
+    min_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,7 @@ class Settings:
         sentinel_username: for AUTH to Sentinels.
         sentinel_password: the same.
         protocol: 2 or 3.
+        remap: from the (host, port) that a cluster names to where we find it; None where that is the same.
     """
 
     mode: Literal["single", "sentinel", "cluster"]
@@ -80,6 +85,12 @@ class Settings:
     sentinel_username: str = ""
     sentinel_password: str | None = field(default=None, repr=False)
     protocol: int = 2
+    remap: Callable[[tuple[str, int]], tuple[str, int]] | None = None
+
+    def named(self, host: str, port: int, asked: Node) -> Node:
+        """The server that a cluster names; without a host it is the one that was asked."""
+        place = (asked.host if host in ("", "?") else host, port)
+        return Node(*(place if self.remap is None else self.remap(place)))
 
     def for_sentinels(self) -> Settings:
         """How to log in to the Sentinels."""

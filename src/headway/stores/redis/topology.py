@@ -168,19 +168,19 @@ class Topology:
         for node in dict.fromkeys([*known, *self.settings.nodes]):
             (heard,) = yield [Send(node, ask)]
             if isinstance(heard, list) and heard:
-                self._slots, self._doubtful = _slots(heard, node), False
+                self._slots, self._doubtful = _slots(heard, node, self.settings), False
                 return
             said = "it has no slots" if isinstance(heard, list) else _said(heard)
         if not self._slots:
             raise StoreUnavailable(f"Redis store {self.settings}: no node tells the cluster's slots ({said})")
 
 
-def _slots(ranges: Any, asked: Node) -> list[Node | None]:
-    """Who holds each slot, from the reply to CLUSTER SLOTS; a host that is not told is the one that was asked."""
+def _slots(ranges: Any, asked: Node, settings: Settings) -> list[Node | None]:
+    """Who holds each slot, from the reply to CLUSTER SLOTS."""
     slots: list[Node | None] = [None] * SLOTS
     for first, last, master, *_ in ranges:
         host = master[0].decode() if master[0] else ""
-        slots[first : last + 1] = [Node(asked.host if host in ("", "?") else host, master[1])] * (last + 1 - first)
+        slots[first : last + 1] = [settings.named(host, master[1], asked)] * (last + 1 - first)
     return slots
 
 
