@@ -10,6 +10,7 @@ The tree, by who is at fault::
     ├── AttributeUnusable (TypeError)    the caller: an attribute value that cannot be part of a key
     ├── UnknownName (KeyError)           the caller: no limit or policy of that name
     ├── ConfigError (ValueError)         the operator: file, line, key and what was expected
+    │   └── ExtraMissing                 the operator: something that `pip install 'headway[…]'` brings
     ├── StoreError                       the store: away, broken, full
     │   ├── StoreUnavailable             cannot be reached, or did not answer in time
     │   ├── StoreFull                    bounded memory holds nothing but active keys
@@ -37,6 +38,7 @@ __all__ = [
     "AttributeUnusable",
     "ConfigError",
     "DeadlineTooSoon",
+    "ExtraMissing",
     "HeadwayError",
     "LimitError",
     "QuotaError",
@@ -148,6 +150,25 @@ class ConfigError(HeadwayError, ValueError):
         place = ":".join(str(part) for part in (file, line) if part is not None)
         head = ": ".join(part for part in (place, key) if part)
         super().__init__(f"{head}: {problem}" if head else problem)
+
+
+class ExtraMissing(ConfigError):
+    """Something needs an extra that is not installed; the message says how to install it.
+
+    Attributes:
+        what: what needs it.
+        extra: its name, such as ``analysis``.
+    """
+
+    def __init__(
+        self, what: str, extra: str, *, file: str | None = None, line: int | None = None, key: str | None = None
+    ) -> None:
+        self.what = what
+        self.extra = extra
+        super().__init__(
+            f"{what} needs an extra that is not installed: pip install 'headway[{extra}]'",
+            file=file, line=line, key=key,
+        )  # fmt: skip
 
 
 class StoreError(HeadwayError):

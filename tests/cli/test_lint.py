@@ -194,7 +194,7 @@ def test_a_piped_log_loses_no_line(
 
     monkeypatch.setattr(sys, "stdin", Piped)
     assert run("-", "--fail-on", "never") == 0
-    assert "an access log of 3000 requests, 3000 of them 429" in capsys.readouterr().out
+    assert "an access log of 3,000 requests, 3,000 of them 429" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

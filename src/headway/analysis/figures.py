@@ -24,6 +24,7 @@ __all__ = [
     "Section",
     "Series",
     "Table",
+    "counted",
     "printable",
     "say_number",
     "say_time",
@@ -288,6 +289,11 @@ _SPACES: Final = "\t\n\u00a0\u2007\u2009\u202f"
 def shorten(text: str, most: int) -> str:
     """The text, or its first characters and an ellipsis, ``most`` in all."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def counted(count: int, thing: str) -> str:
+    """``1 line``, ``2,000 lines``; of words whose plural takes an s."""
+    return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
 def say_number(value: float) -> str:

@@ -14,7 +14,7 @@ from headway.analysis.lint.answer import Answer, Place
 from headway.analysis.lint.audit import Report, audit
 from headway.client.captures import Capture, from_curl, from_har, from_json_lines, from_text
 from headway.client.reading import read
-from headway.errors import ConfigError
+from headway.errors import ConfigError, ExtraMissing
 
 __all__ = ["KINDS", "read_target"]
 
@@ -98,9 +98,7 @@ def _openapi(name: str, text: str) -> Report:
         from headway.analysis.lint.openapi import audit_openapi
         from headway.analysis.yaml import read_yaml
     except ModuleNotFoundError as error:
-        raise ConfigError(
-            "reading an OpenAPI document needs an extra that is not installed: pip install 'headway[yaml]'"
-        ) from error
+        raise ExtraMissing("reading an OpenAPI document", "yaml", file=name) from error
     return audit_openapi(read_yaml(text, name), name)
 
 

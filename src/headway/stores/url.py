@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from headway.errors import ConfigError
+from headway.errors import ConfigError, ExtraMissing
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
@@ -47,7 +47,7 @@ def open_store(url: str, *, base: Path | None = None, deadline: float | None = N
         try:
             from headway.stores.postgres.sync import PostgresStore  # only its users pay
         except ImportError as error:
-            raise ConfigError(_missing("postgres", url)) from error
+            raise _missing("postgres", url) from error
         return PostgresStore(url, deadline=deadline)
     from urllib.parse import unquote, urlsplit  # slow to import; a memory store does without
 
@@ -86,7 +86,7 @@ def open_async_store(
         try:
             from headway.stores.postgres.aio import AsyncPostgresStore
         except ImportError as error:
-            raise ConfigError(_missing("postgres", store)) from error
+            raise _missing("postgres", store) from error
         return AsyncPostgresStore(store, deadline=deadline)
     if isinstance(store, str) and store.startswith(_REDIS):
         from headway.stores.redis.aio import AsyncRedisStore  # only its users pay
@@ -125,7 +125,7 @@ def check_networked(url: str) -> None:
     try:
         import_module("headway.stores.postgres.sync")  # what it needs has to be installed
     except ImportError as error:
-        raise ConfigError(_missing("postgres", url)) from error
+        raise _missing("postgres", url) from error
     from headway.stores.postgres.base import BasePostgresStore
 
     BasePostgresStore(url, deadline=None, schema=None, unlogged=None, install=None, share=None, clock=None)
@@ -147,5 +147,6 @@ def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
     return SqliteStore((base or Path.cwd()) / path[1:])
 
 
-def _missing(extra: str, url: str) -> str:
-    return f"store URL {url.split('@')[-1]!r} needs an extra that is not installed: pip install 'headway[{extra}]'"
+def _missing(extra: str, url: str) -> ExtraMissing:
+    scheme = url.partition(":")[0]
+    return ExtraMissing(f"store URL '{scheme}://{url.partition('://')[2].rpartition('@')[2]}'", extra)

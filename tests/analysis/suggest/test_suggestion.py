@@ -247,7 +247,7 @@ def test_small_samples_say_so(tmp_path: Path) -> None:
     said = "\n".join(found.warnings)
     assert "only 12 min of traffic" in said
     assert "only 3 clients" in said
-    assert "1 requests were answered with 429" in said
+    assert "1 request was answered with 429" in said
     assert "times are whole seconds" in said
 
 

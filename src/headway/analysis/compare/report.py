@@ -7,7 +7,20 @@ from typing import Final
 
 from headway.analysis.compare.measure import Comparison, Course
 from headway.analysis.explain import say_duration
-from headway.analysis.figures import Axis, Cell, Chart, Kind, Mark, Report, Scale, Section, Series, Table, shorten
+from headway.analysis.figures import (
+    Axis,
+    Cell,
+    Chart,
+    Kind,
+    Mark,
+    Report,
+    Scale,
+    Section,
+    Series,
+    Table,
+    counted,
+    shorten,
+)
 from headway.core.quota import SECOND
 
 __all__ = ["as_json", "report_of"]
@@ -30,7 +43,7 @@ def report_of(found: Comparison, source: str, *, by: str = "client", dated: bool
     whom = "one counter for everyone" if by == "everyone" else f"one counter for each {by}"
     paragraphs = [
         source,
-        f"The quota is {quota}, with {whom}. {_plural(found.requests, 'request')} came from {_plural(found.keys, 'key')} in "
+        f"The quota is {quota}, with {whom}. {counted(found.requests, 'request')} came from {counted(found.keys, 'key')} in "
         f"{_said(found.last - found.first)}.",
     ]
     if not found.requests:
@@ -196,9 +209,9 @@ def _picture(found: Comparison, course: Course, dated: bool) -> Chart:
 def _one_and_the_same(found: Comparison, dated: bool) -> Section:
     twins = found.twins
     alike = (
-        f"On all {_plural(twins.alike, 'request')} both decided alike, and told the same wait to the nanosecond."
+        f"On all {counted(twins.alike, 'request')} both decided alike, and told the same wait to the nanosecond."
         if not twins.different
-        else f"They differ on {_plural(twins.different, 'request')} of {twins.alike + twins.different}."
+        else f"They differ on {twins.different:,} of {counted(twins.alike + twins.different, 'request')}."
     )
     period, count, burst = _said(found.quota.period_ns), found.quota.count, found.quota.burst
     words = (
@@ -224,7 +237,3 @@ def _one_and_the_same(found: Comparison, dated: bool) -> Section:
 
 def _said(ns: int) -> str:
     return say_duration(Fraction(ns, SECOND))
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"

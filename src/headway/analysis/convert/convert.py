@@ -13,7 +13,7 @@ from headway.analysis.convert.express import convert_express, looks_like_express
 from headway.analysis.convert.flask_limiter import convert_flask_limiter, looks_like_limits
 from headway.analysis.convert.nginx import convert_nginx
 from headway.analysis.convert.toml import policy_file
-from headway.errors import ConfigError
+from headway.errors import ConfigError, ExtraMissing
 from headway.policy.toml import read_policy_text
 
 __all__ = ["SOURCES", "Converted", "convert"]
@@ -31,7 +31,7 @@ def _envoy(text: str, file: str) -> Draft:
     except ModuleNotFoundError as error:
         if error.name != "yaml":
             raise
-        raise ConfigError("reading YAML needs an extra that is not installed: pip install 'headway[yaml]'") from error
+        raise ExtraMissing("reading YAML", "yaml") from error
     return convert_envoy(read_yaml(text, file), file)
 
 

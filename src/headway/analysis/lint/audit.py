@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from headway.analysis.figures import counted
 from headway.analysis.lint.answer import Answer, Place
 from headway.analysis.lint.checks import cache, limits, reason, series, status, wait
 from headway.analysis.lint.facts import Facts
@@ -102,12 +103,8 @@ def audit(target: str, answers: Iterable[Answer]) -> Report:
         servers |= dict.fromkeys(_servers(facts))
     findings += series.check(seen)
     unique = tuple(dict.fromkeys(findings))
-    count = f"{_counted(len(seen), 'response')}, {_counted(len(graded), 'refusal')}"
+    count = f"{counted(len(seen), 'response')}, {counted(len(graded), 'refusal')}"
     return Report(target, count, tuple(graded), unique, tuple(servers))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 _MARKS_OF: Final = {

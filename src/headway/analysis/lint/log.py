@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from headway.analysis.figures import counted
 from headway.analysis.lint.answer import Place
 from headway.analysis.lint.audit import Graded, Report
 from headway.analysis.lint.finding import Finding
@@ -136,20 +137,26 @@ class LogAudit:
         suspicious = {status: sum(self._bursting(status).values()) for status in (403, 503)}
         marks = (self._status_mark(limited, suspicious), *(_unknown(name) for name in ("reason", "wait", "limits")))
         graded = (Graded(Place(self._file), "log", None, marks),) if limited or any(suspicious.values()) else ()
-        counted = ", ".join(f"{self._statuses[status]} of them {status}" for status in (429, 403, 503))
-        looked_at = f"an access log of {self._requests} requests, {counted}"
-        looked_at += f"; {unread} lines could not be read" if unread else ""
+        limited_ones = ", ".join(f"{self._statuses[status]:,} of them {status}" for status in (429, 403, 503))
+        looked_at = f"an access log of {counted(self._requests, 'request')}, {limited_ones}"
+        looked_at += f"; {counted(unread, 'line')} could not be read" if unread else ""
         looked_at += "; stopped before its end, so this is a part" if stopped else ""
         return Report(self._file, looked_at, graded, tuple(findings), stopped=stopped)
 
     def _status_mark(self, limited: int, suspicious: dict[int, int]) -> Mark:
         wrong = sum(suspicious.values())
-        shown = ", ".join(f"{count} bursts of {status}" for status, count in suspicious.items() if count)
+        shown = ", ".join(f"{counted(count, 'burst')} of {status}" for status, count in suspicious.items() if count)
         if not wrong:
             return Mark(
-                "status", BEST if limited else None, f"{limited} refusals with 429, none that looks like another's"
+                "status",
+                BEST if limited else None,
+                f"{counted(limited, 'refusal')} with 429, none that looks like another's",
             )
-        return Mark("status", 2 if limited else 1, f"{limited} refusals with 429; {shown} look like a limit too")
+        return Mark(
+            "status",
+            2 if limited else 1,
+            f"{counted(limited, 'refusal')} with 429; {shown} look{'s' if wrong == 1 else ''} like a limit too",
+        )
 
     def _impatient(self) -> Counter[str]:
         return Counter(
@@ -169,7 +176,7 @@ class LogAudit:
         if not found:
             return []
         most = ", ".join(f"{address} {count}" for address, count in found.most_common(_SHOWN))
-        clients = f"{len(found)} client{'s' if len(found) != 1 else ''}"
+        clients = counted(len(found), "client")
         return [Finding(rule, f"{what}: {sum(found.values())} of {clients}, most of them {most}", Place(self._file))]
 
 

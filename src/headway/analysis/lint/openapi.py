@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from headway.analysis.figures import counted
 from headway.analysis.lint.answer import Place
 from headway.analysis.lint.audit import Graded, Report
 from headway.analysis.lint.finding import Finding
@@ -50,7 +51,7 @@ def audit_openapi(document: Located, file: str) -> Report:
         findings += found
         declared.append(said)
     count = len(declared)
-    looked_at = f"an OpenAPI document with {count} operation{'s' if count != 1 else ''}"
+    looked_at = f"an OpenAPI document with {counted(count, 'operation')}"
     graded = (Graded(Place(file), "openapi", None, _marks(declared)),) if declared else ()
     return Report(file, looked_at, graded, tuple(findings))
 
@@ -61,7 +62,7 @@ def _marks(declared: list[_Declared]) -> tuple[Mark, ...]:
 
     def mark(name: str, values: list[float], what: str) -> Mark:
         full = sum(value == 1 for value in values)
-        return Mark(name, int(sum(values) * BEST / count), f"{full} of {count} operations {what}")
+        return Mark(name, int(sum(values) * BEST / count), f"{full} of {count:,} operations {what}")
 
     return (
         mark("status", [float(one.status) for one in declared], "declare 429"),

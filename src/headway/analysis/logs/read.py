@@ -18,6 +18,7 @@ from headway.analysis.logs.json_lines import JSON_FORMATS, read_json
 from headway.analysis.logs.lines import read_lines
 from headway.analysis.logs.names import check_columns
 from headway.analysis.logs.sources import Source, first_bytes
+from headway.errors import ExtraMissing
 
 __all__ = ["ORDERS", "read_logs", "read_source"]
 
@@ -48,7 +49,7 @@ def read_logs(
         progress: called with the bytes of files read so far and the bytes of all, 0 where nobody knows.
 
     Raises:
-        ValueError: a field, format or column that cannot be; a log in no known format; an extra that is not installed.
+        ValueError: a field, format or column that cannot be; a log in no known format; ``ExtraMissing``, for one whose reader is not installed.
         OSError: a log that cannot be read.
     """
     for field in fields:
@@ -75,9 +76,7 @@ def read_source(
         try:
             from headway.analysis.logs.duckdb_parquet import read_parquet
         except ModuleNotFoundError as error:
-            raise ValueError(
-                f"{source.name}: Parquet needs an extra that is not installed: pip install 'headway[analysis]'"
-            ) from error
+            raise ExtraMissing("Parquet", "analysis", file=source.name) from error
         yield from read_parquet(source.path, fields, source.name, columns)
         return
     if form == "parquet":

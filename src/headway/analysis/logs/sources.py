@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
 from headway.analysis.logs.formats import PARQUET_MAGIC
+from headway.errors import ExtraMissing
 
 __all__ = ["Source"]
 
@@ -38,7 +39,7 @@ class Source:
 
     Raises:
         OSError: it cannot be opened.
-        ValueError: it is compressed in a way whose extra is not installed; names it.
+        ExtraMissing: it is compressed in a way whose reader is not installed.
     """
 
     def __init__(self, name: str, standard_input: BinaryIO | None = None) -> None:
@@ -113,9 +114,7 @@ def _decompressed(raw: BinaryIO, magic: bytes, name: str) -> tuple[BinaryIO, tup
         try:
             from headway.analysis.logs.compression_backports import ZstandardError, open_zstandard
         except ModuleNotFoundError as error:
-            raise ValueError(
-                f"{name}: Zstandard needs an extra that is not installed: pip install 'headway[analysis]'"
-            ) from error
+            raise ExtraMissing("Zstandard", "analysis", file=name) from error
         return open_zstandard(raw), (ZstandardError, EOFError)
     return raw, ()
 

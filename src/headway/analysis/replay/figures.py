@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final
 
 from headway.analysis.explain import say_duration
-from headway.analysis.figures import Axis, Cell, Chart, Kind, Report, Scale, Section, Series, Table, say_time
+from headway.analysis.figures import Axis, Cell, Chart, Kind, Report, Scale, Section, Series, Table, counted, say_time
 from headway.analysis.replay.limits import LimitReplay, SideReplay
 from headway.analysis.replay.obedient import KEEP
 from headway.analysis.replay.report import Compared, ObedientReplay, PolicyReplay, Statuses
@@ -49,7 +49,7 @@ def replay_report(
         *([] if replay.obedient is None else [_obedient(replay.obedient, today)]),
         *_over_time(replay.timeline, series=series),
     ]
-    stopped = f"stopped after {replay.lines:,} lines; everything below is of these" if replay.partial else ""
+    stopped = f"stopped after {counted(replay.lines, 'line')}; everything below is of these" if replay.partial else ""
     return Report(f"Replay of {logs}", tuple(_answer(replay)), tuple(sections), stopped, made_by)
 
 
@@ -58,7 +58,7 @@ def _answer(replay: PolicyReplay) -> Iterator[str]:
     when = ""
     if replay.first is not None and replay.last is not None:
         when = f" from {say_time(replay.first // _SECOND)} to {say_time(replay.last // _SECOND)}"
-    yield f"{today.requests:,} requests{when}."
+    yield f"{counted(today.requests, 'request')}{when}."
     yield f"{_whose(today)} refuses {_share(today.refused, today.requests)}."
     if against is not None:
         yield f"{_whose(against)} refuses {_share(against.refused, against.requests)}."
@@ -67,16 +67,18 @@ def _answer(replay: PolicyReplay) -> Iterator[str]:
             continue
         for name, count in side.undecided.items():
             yield (
-                f"{_whose(side)} could not decide {count:,} requests: their {name!r} is missing or says nothing to it."
+                f"{_whose(side)} could not decide {counted(count, 'request')}: {'its' if count == 1 else 'their'} {name!r} is "
+                "missing or says nothing to it."
             )
         if side.exempt:
-            yield f"Exempt from {_whose(side)}: {_counted(side.exempt, 'request')}."
+            yield f"Exempt from {_whose(side)}: {counted(side.exempt, 'request')}."
         for name in side.left_out:
             yield f"Limit {name!r} counts requests at once, and a log does not say when one ended: it is left out."
     if replay.unparsed:
-        yield f"{replay.unparsed:,} of {replay.lines:,} lines could not be read."
+        yield f"{replay.unparsed:,} of {counted(replay.lines, 'line')} could not be read."
     if replay.out_of_order:
-        yield f"{replay.out_of_order:,} requests are out of order, decided at the latest time before."
+        are = "is" if replay.out_of_order == 1 else "are"
+        yield f"{counted(replay.out_of_order, 'request')} {are} out of order, decided at the latest time before."
 
 
 def _side_sections(side: SideReplay, whose: str, behind: str | None) -> Iterator[Section]:
@@ -157,8 +159,8 @@ def _compared(found: Compared) -> Section:
         keys = tuple((_CHANGES[kind], limit, ", ".join(key) or _EVERYONE, n) for kind, limit, _, key, n in found.by_key)
         tables.append(Table("By key, the most", ("change", "limit", "key", "requests"), keys))
     said = (
-        f"Newly refused: {_counted(found.newly_refused, 'request')} of {_counted(found.keys_newly_refused, 'key')}. "
-        f"Newly admitted: {_counted(found.newly_admitted, 'request')} of {_counted(found.keys_newly_admitted, 'key')}."
+        f"Newly refused: {counted(found.newly_refused, 'request')} of {counted(found.keys_newly_refused, 'key')}. "
+        f"Newly admitted: {counted(found.newly_admitted, 'request')} of {counted(found.keys_newly_admitted, 'key')}."
     )
     return Section("Today's policy and the proposed one", (said,), tables=tuple(tables))
 
@@ -200,7 +202,9 @@ def _obedient(found: ObedientReplay, today: SideReplay) -> Section:
     said = [f"Callers that are refused come back exactly when they were told to; {how}."]
     if found.later:
         said.append(
-            f"{found.later:,} requests pass later: {_long(found.later_mean)} on average, half of them within "
+            f"1 request passes later: after {_long(found.later_most)}."
+            if found.later == 1
+            else f"{counted(found.later, 'request')} pass later: {_long(found.later_mean)} on average, half of them within "
             f"{_long(found.later_median)}, all within {_long(found.later_most)}."
         )
     if found.cut:
@@ -288,10 +292,6 @@ def sparkline(counts: Sequence[int]) -> str:
 
 def _whose(side: SideReplay) -> str:
     return f"{side.policy!r} of {side.source}" if side.source else f"{side.policy!r}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _share(part: int, whole: int) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 from headway.analysis.explain import say_duration
-from headway.analysis.figures import Axis, Cell, Chart, Kind, Mark, Report, Scale, Section, Series, Table
+from headway.analysis.figures import Axis, Cell, Chart, Kind, Mark, Report, Scale, Section, Series, Table, counted
 from headway.analysis.suggest.as_json import said_time
-from headway.analysis.suggest.kinds import count_of
 from headway.analysis.suggest.percentiles import PERCENTILES, WINDOWS, Histogram
 from headway.analysis.suggest.proposals import Proposal
 from headway.analysis.suggest.suggestion import Distribution, Suggestion
@@ -44,11 +43,15 @@ def _each(found: Suggestion) -> str:
 
 def _counted(found: Suggestion) -> str:
     if not found.requests:
-        return f"{found.lines:,} lines, no requests."
-    said = f"{count_of(found.requests, 'request')} of {count_of(found.clients, 'client')} (by {_each(found)})"
+        return f"{counted(found.lines, 'line')}, no requests."
+    said = f"{counted(found.requests, 'request')} of {counted(found.clients, 'client')} (by {_each(found)})"
     if found.span:
         said += f", {said_time(found.span[0])} to {said_time(found.span[1])}"
-    return said + (f"; {found.unparsed:,} of {found.lines:,} lines could not be read" if found.unparsed else "") + "."
+    return (
+        said
+        + (f"; {found.unparsed:,} of {counted(found.lines, 'line')} could not be read" if found.unparsed else "")
+        + "."
+    )
 
 
 def _sections(found: Suggestion, most: int) -> list[Section]:
@@ -91,8 +94,8 @@ def _said(proposal: Proposal, found: Suggestion) -> str:
         said = f"{limits} would have refused nobody"
     else:
         said = (
-            f"{limits} would have refused {trial.refused:,} of {found.requests:,} requests "
-            f"({trial.refused / found.requests:.2%}), of {count_of(len(trial.clients), 'client')}, with waits of up to "
+            f"{limits} would have refused {trial.refused:,} of {counted(found.requests, 'request')} "
+            f"({trial.refused / found.requests:.2%}), of {counted(len(trial.clients), 'client')}, with waits of up to "
             f"{say_duration(Fraction(trial.longest, SECOND))}"
         )
     if proposal.tight is not None:

@@ -13,10 +13,11 @@ from fractions import Fraction
 from typing import Final
 
 from headway.analysis.explain import say_duration
+from headway.analysis.figures import counted
 from headway.analysis.suggest.agents import Agent
 from headway.analysis.suggest.facts import Facts
 
-__all__ = ["HONEST", "KINDS", "Judge", "Kind", "Verdict", "count_of"]
+__all__ = ["HONEST", "KINDS", "Judge", "Kind", "Verdict"]
 
 
 class Kind(StrEnum):
@@ -100,7 +101,7 @@ class Judge:
         if facts.probes and (facts.probe_routes >= 3 or facts.probes * _PROBE_SHARE >= facts.requests):
             example = f", such as {self.route(facts.probe_route)}" if facts.probe_route else ""
             evidence.append(
-                f"{_of(facts.probes, facts.requests)} for {count_of(facts.probe_routes, 'path')} that scanners ask for{example}"
+                f"{_of(facts.probes, facts.requests)} for {counted(facts.probe_routes, 'path')} that scanners ask for{example}"
             )
         return evidence
 
@@ -123,12 +124,12 @@ class Judge:
         even = facts.minutes >= _EVEN_MINUTES and facts.unevenness <= _EVEN
         if even and facts.requests >= _EVEN_REQUESTS * facts.minutes:
             evidence.append(
-                f"as even as a machine: {facts.requests // facts.minutes} a minute for {facts.minutes} minutes, "
+                f"as even as a machine: {facts.requests // facts.minutes} a minute for {counted(facts.minutes, 'minute')}, "
                 f"± {facts.unevenness:.0%}"
             )
         if not known and facts.busiest_minute > max(_FAR_LEAST, _FAR * self.usual) * heads:
             evidence.append(
-                f"far beyond others: {facts.busiest_minute} requests in its busiest minute"
+                f"far beyond others: {counted(facts.busiest_minute, 'request')} in its busiest minute"
                 + (f" by {heads} agents" if heads > 1 else "")
                 + f", where 95 % of clients have at most {self.usual}"
             )
@@ -138,7 +139,9 @@ class Judge:
             and facts.busiest_minute >= _ROTATED
             and not known
         ):
-            evidence.append(f"changes its agent with every request: {facts.agents} in {facts.requests} requests")
+            evidence.append(
+                f"changes its agent with every request: {facts.agents:,} in {counted(facts.requests, 'request')}"
+            )
         if facts.automation * 2 > facts.requests:
             evidence.append(f"a browser that a program drives: {self._agent(facts)}")
         if evidence and known and heads >= _PEOPLE:
@@ -171,11 +174,6 @@ class Judge:
     def _agent(self, facts: Facts) -> str:
         agent = self.agents[facts.agent]
         return agent.name or agent.text[:60]
-
-
-def count_of(number: int, thing: str) -> str:
-    """``1 client``, ``2,000 clients``."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def _of(part: int, whole: int, things: str = "requests") -> str:

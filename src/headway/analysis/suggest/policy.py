@@ -6,8 +6,8 @@ import re
 from typing import Final
 
 from headway.analysis.access_log import method_and_path
+from headway.analysis.figures import counted
 from headway.analysis.logs.block import printable
-from headway.analysis.suggest.kinds import count_of
 from headway.analysis.suggest.proposals import Proposal
 from headway.analysis.suggest.suggestion import Suggestion
 
@@ -25,7 +25,7 @@ def policy_toml(found: Suggestion, match: str | None = None) -> str:
         match: which requests are to be limited.
     """
     head = [
-        f"# Suggested from {count_of(found.requests, 'request')} of {count_of(found.clients, 'client')}.",
+        f"# Suggested from {counted(found.requests, 'request')} of {counted(found.clients, 'client')}.",
         *([f"# Not the whole log: {printable(found.partial, 200)}."] if found.partial else []),
         *(f"# Note: {printable(warning, 300)}." for warning in found.warnings),
         "",
@@ -47,7 +47,7 @@ def _policy(proposal: Proposal, found: Suggestion, match: str | None) -> list[st
     share = f" ({trial.refused / found.requests:.2%})" if found.requests else ""
     lines = [
         "",
-        f"# {proposal.goal}: would have refused {trial.refused:,} requests{share} of {count_of(len(trial.clients), 'client')}.",
+        f"# {proposal.goal}: would have refused {counted(trial.refused, 'request')}{share} of {counted(len(trial.clients), 'client')}.",
         *(f"# Note: {note}." for note in proposal.notes),
     ]
     keys = found.by.split("_or_")

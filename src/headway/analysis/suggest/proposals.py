@@ -13,6 +13,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Final, Protocol
 
+from headway.analysis.figures import counted
 from headway.analysis.suggest.goals import Goal, HonestGoal, StopTopGoal, TotalGoal
 from headway.analysis.suggest.numpy_levels import burst_needed, refused_of
 from headway.analysis.suggest.percentiles import Histogram
@@ -255,11 +256,13 @@ def _total(
     both = try_limits(Limit("each", each), total, traffic.in_time(), progress)
     spared = [_honest_refusals(trial, traffic, honest) for trial in (both, alone)]
     if spared[0] <= spared[1]:
-        notes.append(f"without the limit for each client the total alone would have refused {alone.refused:,} requests")
+        notes.append(
+            f"without the limit for each client the total alone would have refused {counted(alone.refused, 'request')}"
+        )
         return Proposal(goal, each, None, quota, algorithm, both, tuple(notes))
     notes.append(
         f"a limit of {each} for each client beside it would keep the total from being used up by a few, but would have refused "
-        f"{both.refused:,} requests"
+        f"{counted(both.refused, 'request')}"
     )
     return Proposal(goal, None, None, quota, algorithm, alone, tuple(notes))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from headway.analysis.access_log import request_matcher
+from headway.analysis.figures import counted
 from headway.analysis.logs.block import Block, Fault, printable
 from headway.analysis.suggest.agents import AgentKind
 from headway.analysis.suggest.duckdb_numpy_requests import KEYS
@@ -185,7 +186,7 @@ def suggest(
         _work(traffic, found, goals, by, honest, named, say)
     except KeyboardInterrupt:
         found.partial = (
-            found.partial or f"stopped by Ctrl-C after {found.lines:,} lines were read; what follows is missing"
+            found.partial or f"stopped by Ctrl-C after reading {counted(found.lines, 'line')}; what follows is missing"
         )
     finally:
         traffic.close()
@@ -209,7 +210,7 @@ def _read(blocks: Iterable[Block], traffic: Traffic, found: Suggestion, say: Cal
             traffic.add(block)
             say("reading", found.lines)
     except KeyboardInterrupt:
-        found.partial = f"stopped by Ctrl-C after {found.lines:,} lines"
+        found.partial = f"stopped by Ctrl-C after {counted(found.lines, 'line')}"
 
 
 def _work(

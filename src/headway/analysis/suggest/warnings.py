@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from headway.analysis.explain import say_duration
+from headway.analysis.figures import counted
 from headway.analysis.suggest.percentiles import Histogram
 from headway.core.quota import DAY, HOUR, SECOND
 
@@ -52,22 +53,21 @@ def warnings_about(
     elif length < _WEEK:
         found.append(f"{said} of traffic: less than a week, so other days may be busier")
     if clients < _FEW_CLIENTS:
-        found.append(
-            f"only {clients} {'client' if clients == 1 else 'clients'}: the next one may behave in another way"
-        )
+        found.append(f"only {counted(clients, 'client')}: the next one may behave in another way")
     few = [name for name, histogram in windows.items() if histogram.whole < _FEW_WINDOWS]
     if few:
         found.append(f"fewer than {_FEW_WINDOWS:,} windows of {', '.join(few)}: p99.9 is the maximum there")
     refused = traffic.refused_by_server()
     if refused:
         found.append(
-            f"{refused:,} requests were answered with 429: a limit was on already, and clients that honour it sent less "
+            f"{counted(refused, 'request')} {'was' if refused == 1 else 'were'} answered with 429: a limit was on already, and clients that honour it sent less "
             "than they would have"
         )
     keyless = traffic.keyless()
     if keyless:
         found.append(
-            f"{keyless:,} requests have none of the keys that make a client: they count as one client, called -"
+            f"{counted(keyless, 'request')} {'has' if keyless == 1 else 'have'} none of the keys that make a client, and "
+            "count as one client, called -"
         )
     name, most, agents = traffic.busiest_client()
     if clients > 1 and most * 2 > requests and agents >= 20:
