@@ -280,9 +280,9 @@ def test_a_charge_as_old_as_the_oldest_given_back_is_not_moved() -> None:
     """Only what was charged on top of it lies lower now, and only what was charged before it was given back."""
     ledger = Ledger(GivenBack(5, 10, 100, 200), [])
     assert [ledger.ended(5, tat, 0) for tat in (99, 100, 101)] == [99, 100, 91]
-    assert ledger.ended(6, 101) == 101
+    assert ledger.ended(6, 101, 0) == 101
     assert ledger.moved == 10
-    assert Ledger(None, []).ended(5, 101) == 101
+    assert Ledger(None, []).ended(5, 101, 0) == 101
     assert Ledger(None, []).moved == 0
     assert ledger.after(7, 3, 90, 150) == Ledger(GivenBack(7, 13, 90, 200), [])
     assert ledger.after(7, 3, 110, 250) == Ledger(GivenBack(7, 13, 100, 250), [])
