@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import AsyncLimiter, Limit, Limiter, LimitError, MemoryStore, Quota, QuotaError, UnknownName
-from headway.core.limit import Algorithm
+from headway.core.limit import Algorithm, requoted
 from headway.core.quota import HOUR, SECOND
 from headway.testing.clock import ManualClock
 from ways import STORES
@@ -218,3 +218,40 @@ def test_a_changed_quota_is_what_people_are_told(clock: ManualClock) -> None:
     limiter.change_quota("l", "3 per 30 s")
     assert "q=3;w=30" in limiter.hit(id="k").headers()["RateLimit-Policy"]
     assert limiter.limits[0].quota == Quota(3, 30 * SECOND)
+
+
+class Interrupting(ManualClock):
+    """A clock that something else happens at, once, in the middle of a decision."""
+
+    meanwhile: Any = None
+
+    def __call__(self) -> int:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().__call__()
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("kind", [Limiter, AsyncLimiter])
+@pytest.mark.parametrize("beside", [(), (Limit("beside", "100 per hour", by="id"),)])
+@pytest.mark.parametrize(("before", "after"), [("1 per hour", "9 per hour"), ("9 per hour", "1 per hour")])
+def test_a_decision_is_described_by_the_quota_that_decided_it(
+    tmp_path: Path, store: str, kind: Any, beside: tuple[Limit, ...], before: str, after: str
+) -> None:
+    """Changed by another thread in the middle of a hit: no refusal without a limit, no admission that says it is refused."""
+    clock = Interrupting()
+    limiter = kind(Limit("l", before, by="id"), *beside, store=STORES[store](clock, tmp_path))
+
+    def done(answer: Any) -> Any:
+        return asyncio.run(answer) if asyncio.iscoroutine(answer) else answer
+
+    done(limiter.hit(id="k"))
+    plain = Limiter(Limit("l", before, by="id"), *beside, store=MemoryStore(clock=ManualClock()))
+    plain.hit(id="k")
+    clock.meanwhile = lambda: limiter._swap(limiter.limits[0], requoted(limiter.limits[0], after))
+    decision, expected = done(limiter.hit(id="k")), plain.hit(id="k")
+    assert decision.to_dict() == expected.to_dict()
+    assert decision.headers() == expected.headers()
+    assert str(limiter.limits[0].quota) == str(Quota.parse(after))
+    done(limiter.store.close())

@@ -80,19 +80,19 @@ class AsyncLimiter(BaseLimiter):
         facts = named if attributes is None else attributes
         if type(cost) is int and cost > 0 and up_to is None and (facts is named or (type(facts) is dict and not named)):
             try:
-                if (one := self._one) is not None:
+                if (ready := self._one) is not None:
+                    one, plan = ready
                     made = one(facts, cost)
                     if made is not None:
                         decision = OneDecision()  # as ``Decision.by``, without the call
-                        decision.allowed, decision._plan, decision._made = made[0], self.plan, made
+                        decision.allowed, decision._plan, decision._made = made[0], plan, made
                         return decision
-                elif self._quick is not None:
-                    found = self._quick(facts, cost)
+                elif (way := self._quick) is not None:
+                    found = way[0](facts, cost)
                     if found is not None:
-                        return Decision.by(self.plan, found)
+                        return Decision.by(way[1], found)
             except StoreError as error:
-                plan, costs = self.plan, self.plan.costs(cost)
-                bill = plan.charges(plan.keys(facts), costs)
+                bill = (plan := self.plan).charges(plan.keys(facts), plan.costs(cost))
                 return await self._drive(degraded(plan, bill, time.time_ns(), error))
         return await self._decide(attributes, named, cost, up_to=up_to)
 

@@ -123,15 +123,15 @@ class BaseLimiter:
         way = Way(plan, self._memory, self.store)
         self._depends = self._shadows is not None or not all(isinstance(part, Limit) for part in self._parts)
         self._fixed = not self._depends and self._exempt is None
-        self._way = way
-        self.plan = way.plan
-        self._quick = quick_way(way) if self._fixed and not self._off and self._shadows is None else None
-        self._one: OneWay | None = None
-        if way.lane and way.plan.single and self._fixed and not self._off:
-            self._one = way.lane.one(way.plan.single)
-        elif self._quick is not None and way.plan.single:
+        self._way, self.plan = way, plan
+        ready, single = self._fixed and not self._off, plan.single
+        quick = quick_way(way) if ready else None
+        one: OneWay | None = way.lane.one(single) if way.lane and single and ready else None
+        if way.lane is None and single and quick is not None:
             shortest = getattr(self.store, "one", None)
-            self._one = shortest and shortest(plan.namespace, plan.limits[0], plan.single)
+            one = shortest and shortest(plan.namespace, plan.limits[0], single)
+        self._one = one and (one, plan)  # with its plan: a quota may change between two looks
+        self._quick = quick and (quick, plan)
 
     def _switch(self, *, off: bool) -> None:
         """Admit everything and count nothing, or stop doing so."""
