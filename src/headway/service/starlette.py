@@ -92,7 +92,7 @@ def application(api: Api, beside: Callable[[], Coroutine[None, None, None]] | No
 
 async def _body(request: Request) -> bytes | Fault:
     """The body, or the fault of one that is compressed or too long: nothing is kept of what comes after the bound."""
-    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    coding = ", ".join(request.headers.getlist("content-encoding")).strip(" ,").lower()
     if coding not in ("", "identity"):
         return Fault(
             415,
