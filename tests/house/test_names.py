@@ -24,7 +24,7 @@ THEIRS = {
     "presentation/page.py": {"data"},  # HTMLParser's method
     "presentation/structured.py": {"token"},  # RFC 9651's type
     "service/lease.py": {"token"},  # a lease's token
-    "service/uvicorn.py": {"data"},  # asyncio.Protocol's method
+    "service/uvicorn_h11.py": {"data"},  # asyncio.Protocol's method
     "stores/postgres/codec.py": {"token"},  # a lease's token
     "stores/redis/aio_wire.py": {"data", "context"},  # asyncio.Protocol's method; a TLS context
     "stores/redis/codec.py": {"token"},  # a lease's token

@@ -115,11 +115,15 @@ class Api:
             commit: charge what is admitted; False only looks.
             accept_language: the request's field, for the sentence of a refusal.
         """
-        return await _each(body, lambda item, where: self._decide_one(item, where, commit, accept_language), "decision")
+        serving = self._serving  # one for a whole batch, whatever a reload does meanwhile
+        return await _each(
+            body, lambda item, where: self._decide_one(serving, item, where, commit, accept_language), "decision"
+        )
 
     async def give_back(self, body: bytes, *, renew: bool) -> Answer:
         """End one lease, or an array of them in order; with ``renew`` let them last their whole time from now."""
-        return await _each(body, lambda item, where: self._give_back_one(item, where, renew), "lease")
+        serving = self._serving
+        return await _each(body, lambda item, where: self._give_back_one(serving, item, where, renew), "lease")
 
     def health(self) -> Answer:
         """The process runs; touches neither limits nor the store."""
@@ -173,11 +177,12 @@ class Api:
         """Close the store."""
         await self.store.close()
 
-    async def _decide_one(self, item: object, where: str, commit: bool, accept_language: str | None) -> Answer:
+    async def _decide_one(
+        self, serving: _Serving, item: object, where: str, commit: bool, accept_language: str | None
+    ) -> Answer:
         request = read_request(item, where)
         if isinstance(request, Fault):
             return failed(request)
-        serving = self._serving
         limiter = serving.limiters.get(request.policy)
         if limiter is None:
             return failed(_unknown(request.policy, serving.limiters, where))
@@ -198,11 +203,10 @@ class Api:
         self._note(decision, request)
         return decided(decision, request.policy, accept_language=accept_language)
 
-    async def _give_back_one(self, item: object, where: str, renew: bool) -> Answer:
+    async def _give_back_one(self, serving: _Serving, item: object, where: str, renew: bool) -> Answer:
         held = read_release(item, where)
         if isinstance(held, Fault):
             return failed(held)
-        serving = self._serving
         limiter = serving.limiters.get(held.policy)
         if limiter is None:
             return failed(_unknown(held.policy, serving.limiters, where, "lease"))

@@ -13,7 +13,8 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from headway.service.uvicorn import _Impatient, _Server
+from headway.service.uvicorn import _Server
+from headway.service.uvicorn_h11 import Impatient
 
 _GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -53,12 +54,12 @@ Application = Callable[
 async def listening(application: Application = answer) -> AsyncIterator[tuple[ServerState, int]]:
     """What the server knows of its connections, and its port."""
     config = uvicorn.Config(
-        application, interface="asgi3", http=_Impatient, lifespan="off", log_config=None, access_log=False
+        application, interface="asgi3", http=Impatient, lifespan="off", log_config=None, access_log=False
     )
     config.load()
     state = ServerState()
     server = await asyncio.get_running_loop().create_server(
-        lambda: _Impatient(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        lambda: Impatient(config=config, server_state=state, app_state={}), "127.0.0.1", 0
     )
     async with server, asyncio.timeout(20):
         yield state, server.sockets[0].getsockname()[1]
@@ -86,7 +87,7 @@ def test_a_head_that_does_not_end_closes_the_connection(
     pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first or a later one; what was complete before is answered."""
-    monkeypatch.setattr("headway.service.uvicorn._HEAD_WITHIN_S", 0.05)
+    monkeypatch.setattr("headway.service.uvicorn_h11._HEAD_WITHIN_S", 0.05)
     assert asyncio.run(heard(*pieces)).count(b"HTTP/1.1 204") == (_GET in pieces)
 
 
@@ -105,13 +106,13 @@ _POST = b"POST / HTTP/1.1\r\nHost: h\r\n"
 
 def test_a_body_that_nobody_waits_for_does_not_keep_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was answered before its body came, and the rest of that trickles in or never comes."""
-    monkeypatch.setattr("headway.service.uvicorn._BODY_WITHIN_S", 0.05)
+    monkeypatch.setattr("headway.service.uvicorn_h11._BODY_WITHIN_S", 0.05)
     assert b" 204 " in asyncio.run(heard(_POST + b"Content-Length: 9\r\n\r\n", b"a"))
 
 
 def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that asks and does not read holds its connection no longer than one that does not ask."""
-    monkeypatch.setattr("headway.service.uvicorn._LOOK_AT_READER_EVERY_S", 0.05)
+    monkeypatch.setattr("headway.service.uvicorn_h11._LOOK_AT_READER_EVERY_S", 0.05)
     many = b"x" * 16_000_000
 
     async def ask_and_not_read() -> int:
@@ -136,7 +137,7 @@ def test_an_answer_that_is_not_read_is_given_up(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_answer_that_is_read_slowly_is_sent_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as some of it is read between two looks."""
-    monkeypatch.setattr("headway.service.uvicorn._LOOK_AT_READER_EVERY_S", 0.2)
+    monkeypatch.setattr("headway.service.uvicorn_h11._LOOK_AT_READER_EVERY_S", 0.2)
     size = 6_000_000
 
     async def tell_much(_: Any, __: Any, send: Any) -> None:
