@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGTERM or Ctrl-C; 78 for a bad policy file, 69 for a port or an extra that is not there."""
+    if hasattr(signal, "SIGHUP"):  # nothing to reload yet, and no more at the end; by default it would kill
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         from headway.service import starlette, uvicorn
         from headway.service.api import Api

@@ -61,7 +61,8 @@ class _RealTime:
         end = time.monotonic_ns() + ns
         while (left := end - time.monotonic_ns()) > 0 and not event.is_set():
             with suppress(TimeoutError):  # a loop's clock may be coarser than the wait, so the clock is asked again
-                await asyncio.wait_for(event.wait(), min(left / _SECOND, _LONGEST_S))
+                async with asyncio.timeout(min(left / _SECOND, _LONGEST_S)):  # wait_for may swallow a cancellation
+                    await event.wait()
 
     turn_async = pause_async
 
