@@ -7,6 +7,7 @@ import inspect
 import pickle
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -284,3 +285,19 @@ def test_async_generators_are_refused_or_limited_but_never_unlimited(limiter: Li
     wrong: Callable[[str], Awaitable[int]] = lines  # type: ignore[assignment]
     with pytest.raises(TypeError, match="use Limiter"):
         later.limited(wrong)
+
+
+@pytest.mark.parametrize("kind", [Limiter, AsyncLimiter])
+def test_a_generator_does_not_give_its_place_back_before_it_works(kind: Any) -> None:
+    """Its call ends before its work begins, so a limit of how many at once refuses to be put on it, and says how else."""
+    slots = kind(Limit("slots", "1 at once for 60 s", by="phone"))
+
+    def lines(phone: str) -> Iterator[int]:
+        yield 1
+
+    async def later(phone: str) -> AsyncIterator[int]:
+        yield 1
+
+    for function in (lines, later):
+        with pytest.raises(TypeError, match=r"is a generator, .* inside it, with admitted\(\)"):
+            slots.limited(function)

@@ -8,8 +8,18 @@ from typing import Any
 
 from headway.core.lease import Lease
 from headway.errors import ConfigError, LimitError
+from headway.stores.memory import MemoryStore
 
-__all__ = ["at_least_one", "check_exempt", "lease_of", "merged", "nanoseconds", "secret_bytes", "settled_answer"]
+__all__ = [
+    "at_least_one",
+    "check_exempt",
+    "check_store",
+    "lease_of",
+    "merged",
+    "nanoseconds",
+    "secret_bytes",
+    "settled_answer",
+]
 
 _SHORTEST_KEY = 16
 _SECOND = 1_000_000_000
@@ -78,6 +88,26 @@ def nanoseconds(name: str, seconds: float) -> int:
 def lease_of(ttl: float, name: str = "ttl") -> Lease:
     """A lease with a token nobody else has, for that many seconds."""
     return Lease(int.from_bytes(os.urandom(8)) >> 1 or 1, nanoseconds(name, ttl))
+
+
+def check_store(store: object, *, asynchronous: bool) -> None:
+    """Whether what is given as a store is a URL's text, or a store of this limiter's kind; opens nothing.
+
+    Raises:
+        ConfigError: it is neither; says what is accepted.
+    """
+    if isinstance(store, str | MemoryStore):
+        return
+    advance = getattr(store, "advance", None)
+    if isinstance(store, type) or not callable(advance):
+        raise ConfigError(
+            f"store is {store!r}, a {type(store).__name__}; expected a store, or a URL such as 'sqlite:///limits.db'"
+        )
+    if not asynchronous:
+        import inspect  # slow to import, and only for stores that were opened elsewhere
+
+        if inspect.iscoroutinefunction(advance):
+            raise ConfigError(f"store is a {type(store).__name__}, which has to be awaited; use AsyncLimiter")
 
 
 def settled_answer(answer: Any) -> Any:

@@ -12,8 +12,8 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.arguments import lease_of, merged
-from headway.limiter.base import BaseLimiter, Exempt, Keep, check_store
+from headway.limiter.arguments import check_store, lease_of, merged
+from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
@@ -176,7 +176,7 @@ class AsyncLimiter(BaseLimiter):
             yield decision
         finally:
             if self.plan.holds:
-                await self.release(decision)
+                await self._drive(self._leaving(decision))
 
     @overload
     def limited(self, function: Callable[P, Awaitable[R]], /) -> Callable[P, Coroutine[Any, Any, R]]: ...
@@ -199,7 +199,7 @@ class AsyncLimiter(BaseLimiter):
         def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
             from headway.limiter import decorate as how  # inspect is slow to import
 
-            how.check_kind(function, asynchronous=True, immediate=self._memory is not None)
+            how.check_kind(function, asynchronous=True, immediate=self._memory is not None, holds=self.plan.holds)
             request = how.request_of(function, self.plan.attributes, attributes, cost, looked_at=self.attributes)
 
             async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -282,8 +282,8 @@ class AsyncLimiter(BaseLimiter):
                     return await self._advance_late(charges, since)
                 store = self._async_stand_in if local else self.store
                 return await store.advance(charges, commit=commit)
-            case Apply(changes):
-                return await self.store.change(changes)
+            case Apply(changes, local):
+                return await (self._async_stand_in if local else self.store).change(changes)
             case Clears(charge):
                 return await self.store.clears_after(charge)
             case Turn(ticket, at_most):

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -308,24 +309,32 @@ class BaseLimiter:
         return plan.costs(cost)
 
     def _refunding(self, decision: Decision) -> Flow[bool]:
-        return (yield from self._settling(decision, decided(decision).changes(give_back=True)))
+        local = decided(decision).local
+        return (yield from self._settling(decision, decision.changes(give_back=True, local=local)))
 
     def _settling(self, decision: Decision, changes: tuple[Change, ...]) -> Flow[bool]:
         if not changes or not decision.claim():
             return False
         try:
-            return (yield from give_back(changes, self._lines))
+            return (yield from give_back(changes, self._lines, local=decision.local))
         except StoreError:
             decision.unclaim()
             raise
 
     def _releasing(self, decision: Decision) -> Flow[bool]:
-        return (yield from give_back(decided(decision).changes(give_back=True, holds_only=True), self._lines))
+        local = decided(decision).local
+        held = decision.changes(give_back=True, holds_only=True, local=local)
+        return (yield from give_back(held, self._lines, local=local))
+
+    def _leaving(self, decision: Decision) -> Flow[None]:
+        """The end of a block: what the store cannot take back now expires by itself, and is no reason to lose its work."""
+        with suppress(StoreError):
+            yield from self._releasing(decision)
 
     def _renewing(self, decision: Decision) -> Flow[bool]:
-        held = decided(decision).changes(give_back=False, holds_only=True)
-        in_time: tuple[bool, ...] = yield Apply(tuple(replace(change, renew=True) for change in held))
-        return bool(in_time) and all(in_time)
+        local = decided(decision).local
+        held = decision.changes(give_back=False, holds_only=True, local=local)
+        return bool(held) and all((yield Apply(tuple(replace(change, renew=True) for change in held), local)))
 
     def _explaining(self, attributes: Mapping[str, object], cost: Cost) -> Flow[Explanation]:
         from headway.limiter.explain import explained
@@ -373,26 +382,6 @@ def shadow_counts(parts: Sequence[Limit | Choice]) -> ShadowCounts | None:
     from headway.limiter.shadow import ShadowCounts  # few limiters have any
 
     return ShadowCounts(parts, time.time_ns())
-
-
-def check_store(store: object, *, asynchronous: bool) -> None:
-    """Whether what is given as a store is a URL's text, or a store of this limiter's kind; opens nothing.
-
-    Raises:
-        ConfigError: it is neither; says what is accepted.
-    """
-    if isinstance(store, str | MemoryStore):
-        return
-    advance = getattr(store, "advance", None)
-    if isinstance(store, type) or not callable(advance):
-        raise ConfigError(
-            f"store is {store!r}, a {type(store).__name__}; expected a store, or a URL such as 'sqlite:///limits.db'"
-        )
-    if not asynchronous:
-        import inspect  # slow to import, and only for stores that were opened elsewhere
-
-        if inspect.iscoroutinefunction(advance):
-            raise ConfigError(f"store is a {type(store).__name__}, which has to be awaited; use AsyncLimiter")
 
 
 def _memory(store: Store | AsyncStore) -> MemoryStore | None:

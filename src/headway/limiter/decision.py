@@ -40,19 +40,21 @@ class Decision:
         allowed: the request passed (``bool(decision)`` says the same).
     """
 
-    __slots__ = ("__weakref__", "_charges", "_given_back", "_made", "_plan", "_verdict", "allowed")
+    __slots__ = ("__weakref__", "_charges", "_given_back", "_local", "_made", "_plan", "_verdict", "allowed")
 
     allowed: bool
     _plan: Plan
     _made: tuple[Any, ...]
     _verdict: Verdict
     _charges: tuple[Charge, ...]
+    _local: bool
 
     @staticmethod
-    def of(verdict: Verdict, charges: tuple[Charge, ...] = ()) -> Decision:
-        """The decision whose facts are known already, with the charges that a store made of it."""
+    def of(verdict: Verdict, charges: tuple[Charge, ...] = (), *, local: bool = False) -> Decision:
+        """The decision whose facts are known already, with the charges that a store, or its stand-in, made of it."""
         decision = Decision()
         decision.allowed, decision._verdict, decision._charges = verdict.allowed, verdict, charges
+        decision._local = local
         return decision
 
     @staticmethod
@@ -117,6 +119,11 @@ class Decision:
     def degraded(self) -> str | None:
         """Why the store did not decide, or None where it did."""
         return self._verdict.degraded if hasattr(self, "_verdict") else None
+
+    @property
+    def local(self) -> bool:
+        """Whether the store was away and this process decided in its stead (``on_store_failure = local``)."""
+        return getattr(self, "_local", False)
 
     @property
     def limit(self) -> str | None:
@@ -206,15 +213,18 @@ class Decision:
         """The binding limit admits nothing at all (a count of 0, a ban)."""
         return self.verdict.blocked
 
-    def changes(self, *, give_back: bool, holds_only: bool = False, of_nothing: bool = False) -> tuple[Change, ...]:
+    def changes(
+        self, *, give_back: bool, holds_only: bool = False, of_nothing: bool = False, local: bool = False
+    ) -> tuple[Change, ...]:
         """What giving this decision's charges back asks of a store; nothing for a refusal, a peek or a copy.
 
         Args:
             give_back: the whole cost; else nothing but the lease ends.
             holds_only: only what is held (concurrency).
             of_nothing: also those of charges of 0, of which a store knows nothing.
+            local: what it asks of the stand-in of a store that was away, instead.
         """
-        if not self.allowed:
+        if not self.allowed or local is not self.local:
             return ()
         if not hasattr(self, "_charges"):
             _, costs, keys, _ = self._details()

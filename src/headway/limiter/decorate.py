@@ -68,14 +68,19 @@ def request_of(
     return request
 
 
-def check_kind(function: Callable[..., Any], *, asynchronous: bool, immediate: bool) -> None:
-    """Refuse a function that a limiter of this kind would block or could not wait for.
+def check_kind(function: Callable[..., Any], *, asynchronous: bool, immediate: bool, holds: bool) -> None:
+    """Refuse a function that a limiter of this kind would block or could not wait for, or whose work no call lasts as long as.
 
     Raises:
         TypeError: names the limiter to use instead.
     """
     name = getattr(function, "__qualname__", repr(function))
     waits = is_async(function)
+    if holds and (inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)):
+        raise TypeError(
+            f"{name}() is a generator, which works after its call has ended, when what a limit of requests at once held "
+            "is given back already: take the place inside it, with admitted()"
+        )
     if waits and not asynchronous and not immediate:
         raise TypeError(
             f"{name}() is async and this store waits: use AsyncLimiter (a Limiter would block the event loop)"

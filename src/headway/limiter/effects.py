@@ -32,9 +32,15 @@ class Advance(NamedTuple):
 
 
 class Apply(NamedTuple):
-    """Change charges that were made; the answer says for each whether it was in time."""
+    """Change charges that were made; the answer says for each whether it was in time.
+
+    Attributes:
+        changes: what is to be done.
+        local: ask the in-process stand-in that made the charges instead of the store.
+    """
 
     changes: tuple[Change, ...]
+    local: bool = False
 
 
 class Clears(NamedTuple):

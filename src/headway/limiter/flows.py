@@ -91,15 +91,18 @@ def degraded(
         denied = not answer.allowed
     reason = str(error) or type(error).__name__
     costs = tuple([charge.cost for charge in charges])
-    return Decision.of(Verdict(plan.limits, tuple(outcomes), not denied, now, reason, costs))
+    made = tuple(charges) if local and commit else ()
+    return Decision.of(Verdict(plan.limits, tuple(outcomes), not denied, now, reason, costs), made, local=bool(local))
 
 
-def give_back(changes: tuple[Change, ...], lines: Lines) -> Flow[bool]:
+def give_back(changes: tuple[Change, ...], lines: Lines, *, local: bool = False) -> Flow[bool]:
     """Apply changes and let those look again who wait; whether they were in time (all that there were)."""
-    in_time: tuple[bool, ...] = yield Apply(changes)
+    if not changes:
+        return False
+    in_time: tuple[bool, ...] = yield Apply(changes, local)
     if any(in_time):
         lines.look_again()
-    return bool(in_time) and all(in_time)
+    return all(in_time)
 
 
 def wait(
@@ -282,4 +285,4 @@ def _delayed(decision: Decision, lines: Lines, ticket: Ticket, ticks: Callable[[
 def _undo(decision: Decision, lines: Lines) -> Flow[None]:
     """Give an admission back that nobody will use. Where the store is away it stays charged: never too little."""
     with suppress(StoreError):
-        yield from give_back(decision.changes(give_back=True), lines)
+        yield from give_back(decision.changes(give_back=True, local=decision.local), lines, local=decision.local)

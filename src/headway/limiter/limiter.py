@@ -13,8 +13,8 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.arguments import lease_of, merged, settled_answer
-from headway.limiter.base import BaseLimiter, Exempt, Keep, check_store
+from headway.limiter.arguments import check_store, lease_of, merged, settled_answer
+from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
 from headway.limiter.flows import degraded
@@ -257,7 +257,7 @@ class Limiter(BaseLimiter):
     ) -> Iterator[Decision]:
         """A block that runs only if the request is admitted: ``with codes.admitted(phone=…) as decision:``.
 
-        Leases (concurrency) are held until its end.
+        Leases (concurrency) are held until its end; those that the store cannot take back then expire by themselves.
 
         Raises:
             RateLimited: refused; carries the decision. And what ``hit`` raises.
@@ -269,7 +269,7 @@ class Limiter(BaseLimiter):
             yield decision
         finally:
             if self.plan.holds:
-                self.release(decision)
+                self._drive(self._leaving(decision))
 
     @overload
     def limited(self, function: Callable[P, R], /) -> Callable[P, R]: ...
@@ -297,7 +297,7 @@ class Limiter(BaseLimiter):
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             from headway.limiter import decorate as how  # inspect is slow to import
 
-            how.check_kind(function, asynchronous=False, immediate=self._memory is not None)
+            how.check_kind(function, asynchronous=False, immediate=self._memory is not None, holds=self.plan.holds)
             request = how.request_of(function, self.plan.attributes, attributes, cost, looked_at=self.attributes)
 
             def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -382,8 +382,8 @@ class Limiter(BaseLimiter):
                     return self._advance_late(charges, since)
                 store = self._stand_in if local else self.store
                 return store.advance(charges, commit=commit)
-            case Apply(changes):
-                return self.store.change(changes)
+            case Apply(changes, local):
+                return (self._stand_in if local else self.store).change(changes)
             case Clears(charge):
                 return self.store.clears_after(charge)
             case Turn(ticket, at_most):

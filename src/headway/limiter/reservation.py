@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from headway.core.change import Change
 from headway.core.limit import Algorithm
-from headway.errors import RateLimited
+from headway.errors import RateLimited, StoreError
 from headway.limiter.decision import Decision
 from headway.limiter.plan import Cost, Plan
 
@@ -41,7 +42,7 @@ def settling(plan: Plan, decision: Decision, actual: Cost | None, *, debt: bool)
         actual = {**flexible, **actual}
     costs = dict(reserved) if actual is None else dict(zip(plan.by_name, plan.costs(actual), strict=True))
     changes = []
-    for change in decision.changes(give_back=False, of_nothing=debt):
+    for change in decision.changes(give_back=False, of_nothing=debt, local=decision.local):
         limit = change.charge.limit
         over = costs[limit.name] - reserved[limit.name] if limit.cost is None else 0
         if not change.receipt.cost:  # nothing was reserved, so no lease ends
@@ -74,7 +75,7 @@ class Reservation(_Reserved):
     """A charge whose cost is settled afterwards; made by ``Limiter.reserve``.
 
     As a context manager it raises ``RateLimited`` when refused, and at the end commits the estimate, or cancels when
-    the block raised, unless it was settled inside.
+    the block raised, unless it was settled inside. A store that is away then is no error: the estimate stays charged.
 
     Attributes:
         decision: what the limits answered to the estimate.
@@ -103,7 +104,8 @@ class Reservation(_Reserved):
 
     def cancel(self) -> bool:
         """Give everything back, as far as leaves the limits as if it had never been charged. Returns as ``commit``."""
-        return self._limiter._settle(self.decision, self.decision.changes(give_back=True))
+        changes = self.decision.changes(give_back=True, local=self.decision.local)
+        return self._limiter._settle(self.decision, changes)
 
     def __enter__(self) -> Self:
         if not self.allowed:
@@ -113,10 +115,8 @@ class Reservation(_Reserved):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            self.commit()
-        else:
-            self.cancel()
+        with suppress(StoreError):
+            self.commit() if error is None else self.cancel()
 
 
 class AsyncReservation(_Reserved):
@@ -133,7 +133,8 @@ class AsyncReservation(_Reserved):
 
     async def cancel(self) -> bool:
         """See ``Reservation.cancel``."""
-        return await self._limiter._settle(self.decision, self.decision.changes(give_back=True))
+        changes = self.decision.changes(give_back=True, local=self.decision.local)
+        return await self._limiter._settle(self.decision, changes)
 
     async def __aenter__(self) -> Self:
         if not self.allowed:
@@ -143,7 +144,5 @@ class AsyncReservation(_Reserved):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            await self.commit()
-        else:
-            await self.cancel()
+        with suppress(StoreError):
+            await (self.commit() if error is None else self.cancel())

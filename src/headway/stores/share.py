@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Algorithm, Limit
 from headway.core.quota import MAX_COUNT, MAX_RECOVERY_NS
@@ -38,6 +39,15 @@ class ShareStore(MemoryStore):
     def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""
         return super().advance([replace(charge, limit=self._shared(charge.limit)) for charge in charges], commit=commit)
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        """See ``Store.change``."""
+        return super().change(
+            [
+                replace(change, charge=replace(change.charge, limit=self._shared(change.charge.limit)))
+                for change in changes
+            ]
+        )
 
     def _shared(self, limit: Limit) -> Limit:
         found = self._limits.get(id(limit))
