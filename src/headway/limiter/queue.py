@@ -72,12 +72,13 @@ class Lines:
 
     def join(self, line: Hashable, ticket: Ticket, units: int) -> int:
         """Stand in a line, in none but it: at its end, or before those that came later. The units that those ahead ask for."""
-        self.leave(ticket)
+        if ticket.line != line:
+            self.leave(ticket)
         with self._lock:
             ticket.number = ticket.number or next(self._numbers)
+            if ticket.line is None:
+                insort(self._lines.setdefault(line, []), ticket, key=lambda other: other.number)
             ticket.line, ticket.units = line, units
-            waiting = self._lines.setdefault(line, [])
-            insort(waiting, ticket, key=lambda other: other.number)
             following = self._tidy(line)
             ahead = self._ahead(ticket)
         if following is not None and following is not ticket:
