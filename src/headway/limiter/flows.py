@@ -55,6 +55,8 @@ def decide(
         since: the store's clock when the caller began to stand in line.
     """
     charges = plan.charges(keys, costs, lease=lease, held=held, flexible=flexible)
+    if not charges:  # nothing to ask: no limit applies
+        return Decision.of(Verdict((), (), True, now))
     try:
         answer: Answer = yield Advance(charges, commit, since=since)
     except StoreError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -26,13 +27,18 @@ class Way:
     def __init__(self, plan: Plan, memory: MemoryStore | None, store: Store | AsyncStore) -> None:
         self.plan = plan
         self.lane: Lane | None = None if memory is None or plan.holds else memory.lane(plan.namespace, plan.limits)
-        shorten = None if plan.holds else getattr(store, "short", None)
+        shorten = None if plan.holds or not plan.limits else getattr(store, "short", None)
         self.short: Short | None = shorten and shorten(plan.namespace, plan.limits)
 
     def direct(self, keys: Sequence[Key], costs: Sequence[int], commit: bool) -> tuple[bool, int, Any] | None:
-        """The decision by whatever shortens this way; None where nothing does, or a call needs the long one."""
+        """The decision by whatever shortens this way; None where nothing does, or a call needs the long one.
+
+        Where no limit applies there is nothing to ask, and a store that is away keeps nobody from passing.
+        """
         if self.lane is not None:
             return self.lane.advance(keys, costs, commit)
+        if not costs:
+            return True, time.time_ns(), ()
         return self.short(keys, costs) if self.short is not None and commit and all(costs) else None
 
 
