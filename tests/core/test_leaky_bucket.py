@@ -101,6 +101,47 @@ def test_looking_asks_for_no_delay() -> None:
     assert rule.decide(None, 0, 0) == (None, Admitted(3, 0, 0))
 
 
+@given(
+    st.sampled_from([1, 3, 7]),
+    st.integers(1, 6),
+    st.integers(1, 6),
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6)), max_size=6),
+    st.integers(1, 6),
+    st.integers(0, 60),
+)
+def test_the_delay_after_a_wait_is_what_the_queue_says_then(
+    scale: int, burst: int, undelayed: int, arrivals: list[tuple[int, int]], cost: int, more: int
+) -> None:
+    """Told before, from a refusal or from how the key stands, and when the time has come: the same, to a nanosecond."""
+    rule = LeakyBucketQueue(Gcra(10 * scale + 1, burst * (10 * scale + 1), scale), min(undelayed, burst))
+    state, now, cost = None, 1_000, min(cost, burst)
+    for pause, units in arrivals:
+        now += pause
+        state, _ = rule.decide(state, now, min(units, burst))
+    _, asked = rule.decide(state, now, cost)
+    refused = isinstance(asked, Refused)
+    wait = more + (asked.retry_after if isinstance(asked, Refused) else 0)
+    standing = asked if refused else rule.decide(state, now, 0)[1]
+    _, then = rule.decide(state, now + wait, cost)
+    assert isinstance(then, Admitted)
+    told = rule.delay_after(standing, cost, wait)
+    assert then.delay <= told <= then.delay + 1
+    assert scale > 1 or told == then.delay
+
+
+def test_a_full_queue_s_last_unit_is_told_its_delay() -> None:
+    """At the end of the refusal the bucket is full; later it has leaked; undelayed units have none."""
+    rule = LeakyBucketQueue(Gcra(SECOND, 3 * SECOND))
+    state, _ = rule.decide(None, 0, 3)
+    refused = rule.decide(state, 0, 1)[1]
+    assert [rule.delay_after(refused, 1, wait * SECOND) for wait in (1, 2, 3, 9)] == [2 * SECOND, SECOND, 0, 0]
+    standing = rule.decide(state, 0, 0)[1]
+    assert [rule.delay_after(standing, 1, wait * SECOND) for wait in (1, 2, 3, 9)] == [2 * SECOND, SECOND, 0, 0]
+    assert rule.delay_after(standing, 2, 4 * SECOND) == SECOND
+    nodelay = LeakyBucketQueue(Gcra(SECOND, 3 * SECOND), 3)
+    assert nodelay.delay_after(refused, 1, SECOND) == 0
+
+
 def test_everything_but_the_answer_is_gcra() -> None:
     """State, giving back, debt, scaling, clearing, expiry and numbers are those of the meter."""
     quota = Limit("l", "60/min burst 3").quota

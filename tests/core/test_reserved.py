@@ -289,6 +289,16 @@ def test_a_charge_as_old_as_the_oldest_given_back_is_not_moved() -> None:
     assert Ledger(None, []).after(7, 3, 90, 150) == Ledger(GivenBack(7, 3, 90, 150), [])
 
 
+def test_a_charge_is_never_moved_below_where_an_unused_key_s_would_be() -> None:
+    """What was given back from under it cannot have been more than it stood upon; unless nothing is to be given back."""
+    ledger = Ledger(GivenBack(5, 10, 100, 200), [])
+    assert [ledger.ended(5, 105, least) for least in (0, 94, 95, 96, 104, 105, 106)] == [95, 95, 95, 96, 104, 105, 105]
+    assert ledger.ended(5, 100, 999) == 100
+    assert ledger.ended(6, 105, 0) == 105
+    settled = Ledger(GivenBack(5, NOTHING_YET, 0, 200), [])
+    assert settled.ended(5, 105, 105) == 105 - NOTHING_YET
+
+
 def test_two_refunds_with_an_idle_time_between_make_no_burst() -> None:
     """After the first refund the key idles; what the second gives back must not be credit for that idle time."""
     key = Key(Gcra(10, 20))

@@ -52,10 +52,11 @@ class LeakyBucketQueue:
             cost: units.
             wait: ns; no less than the refusal's own.
         """
+        own = cost * self.gcra.interval
         if isinstance(standing, Refused):
-            ahead = self.gcra.depth - (wait - standing.retry_after) * self.gcra.scale
+            ahead = max(own, self.gcra.depth - (wait - standing.retry_after) * self.gcra.scale)
         else:
-            ahead = max(0, standing.reset_after - wait) * self.gcra.scale + cost * self.gcra.interval
+            ahead = max(0, standing.reset_after - wait) * self.gcra.scale + own
         return -(-max(0, ahead - self.undelayed * self.gcra.interval) // self.gcra.scale)
 
     def give_back(self, state: TatState | None, now: int, units: int, receipt: Receipt) -> TatState | None:
