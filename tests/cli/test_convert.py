@@ -140,7 +140,7 @@ def test_a_missing_extra_is_named(
     monkeypatch.setitem(sys.modules, "yaml", None)
     path = tmp_path / "given"
     path.write_text(SOURCES["envoy"] if command == "convert" else "openapi: 3.1.0\npaths: {}\n")
-    assert run(command, str(path)) == 65
+    assert run(command, str(path)) == 69
     out, err = capsys.readouterr()
     assert out == ""
     assert err.count("\n") == 1

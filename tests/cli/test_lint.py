@@ -200,7 +200,8 @@ def test_a_piped_log_loses_no_line(
 @pytest.mark.parametrize(
     ("content", "words", "status", "said"),
     [
-        ("", ["--as", "curl"], 65, "status line"),
+        ("", ["--as", "curl"], 65, "is empty; expected what curl -i prints"),
+        ("x", ["--as", "curl"], 65, "status line"),
         ('{"status": 429}\n{"status": ', ["--jsonl"], 65, ":2: is no response"),
         ('{"log": {"entries": 3}}', [], 65, "log.entries"),
         ('{"log": {\n"entries": [', [], 65, ":2: is no HAR"),

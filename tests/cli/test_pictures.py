@@ -11,6 +11,7 @@ import pytest
 from analysis.pictures.examples import BARS, report
 from headway.analysis.figures import Axis, Chart, Report, Section, Series
 from headway.cli import pictures
+from headway.errors import ExtraMissing
 
 
 def options(*words: str) -> argparse.Namespace:
@@ -80,14 +81,12 @@ def test_a_page_and_a_picture_at_once(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder that is not there, a folder instead of a file, and a missing extra are found by the check."""
-    with pytest.raises(ValueError, match=r"--html .*there is no folder"):
+    with pytest.raises(OSError, match=r"--html .*there is no folder"):
         pictures.check(options("--html", str(tmp_path / "none" / "a.html")))
-    with pytest.raises(ValueError, match=r"--html .*is a folder"):
+    with pytest.raises(OSError, match=r"--html .*is a folder"):
         pictures.check(options("--html", str(tmp_path)))
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
-    with pytest.raises(
-        ValueError, match=r"--plot a\.png: matplotlib is not installed: pip install 'headway\[analysis\]'"
-    ):
+    with pytest.raises(ExtraMissing, match=r"--plot a\.png needs an extra .*: pip install 'headway\[analysis\]'"):
         pictures.check(options("--plot", "a.png"))
 
 
@@ -95,7 +94,7 @@ def test_what_cannot_be_written_in_the_end_is_said(tmp_path: Path) -> None:
     """A file that turns out not to be writable is named with the reason."""
     path = tmp_path / "a.html"
     path.mkdir()
-    with pytest.raises(ValueError, match=r"--html .*a\.html: cannot be written: Is a directory"):
+    with pytest.raises(OSError, match=r"--html .*a\.html: cannot be written: Is a directory"):
         pictures.write(report(), options("--html", str(path)))
 
 

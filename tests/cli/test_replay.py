@@ -209,15 +209,6 @@ def test_a_log_in_which_nothing_parses_is_65(log: Path, capsys: pytest.CaptureFi
     )
 
 
-def test_an_empty_log_says_so(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty log is replayed, with a note: its zeros mean nothing."""
-    log.write_bytes(b"")
-    assert headway(str(log), "--limit", "1/s") == 0
-    out, err = capsys.readouterr()
-    assert "requests        0\n" in out
-    assert err == f"headway replay: {log}: is empty\n"
-
-
 def test_long_keys_are_cut_in_the_table_only(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A key of a thousand characters does not spoil the table, and is whole in JSON."""
     log.write_text(LINE.format(1).replace("curl", "x" * 1000) * 2)

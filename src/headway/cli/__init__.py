@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 from headway.cli import exit_codes
 from headway.cli.safe import safe
-from headway.errors import ConfigError, HeadwayError, StoreError
+from headway.errors import ConfigError, ExtraMissing, HeadwayError, StoreError
 
 __all__ = ["COMMANDS", "main", "make_parser"]
 
@@ -122,8 +122,8 @@ def _give_up_output() -> None:
 
 def _code_of(error: HeadwayError) -> int:
     match error:
-        case StoreError():
-            return exit_codes.STORE
+        case StoreError() | ExtraMissing():
+            return exit_codes.UNAVAILABLE
         case ConfigError():
             return exit_codes.CONFIGURATION
         case _:

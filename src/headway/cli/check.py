@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
-from headway.cli.policies import report
+from headway.cli.failing import fail
+from headway.cli.policies import code_of, report
 from headway.errors import AttributeMissing, AttributeUnexpected, UnknownName
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="decide one request",
         description="Decide one request and charge it if it is admitted. The sentence goes to standard error. "
         "Exit codes: 0 allowed, 75 refused, 65 never (the cost can never fit), 77 blocked, 69 the store could not "
-        "decide, 64 usage, 78 the policy file.",
+        "decide, or an extra is not installed, 64 usage, 78 the policy file.",
     )
     parser.add_argument("policy", metavar="POLICY", help="the policy's name; one-time-codes is built in")
     parser.add_argument(
@@ -53,9 +54,10 @@ def run(args: argparse.Namespace) -> int:
         if name in attributes:
             return _wrong(f"the attribute {name!r} is given twice; expected one value")
         attributes[name] = value
-    file = report(read_policies(args.policy_file))
+    reading = read_policies(args.policy_file)
+    file = report(reading)
     if file is None:
-        return exit_codes.CONFIGURATION
+        return code_of(reading)
     try:
         decision = _decide(file, args.policy, attributes, args.cost)
     except (AttributeMissing, AttributeUnexpected, UnknownName) as error:
@@ -108,8 +110,7 @@ def _code(decision: Decision) -> int:
 
 
 def _wrong(problem: str) -> int:
-    print(f"headway check: {problem}", file=sys.stderr)
-    return exit_codes.USAGE
+    return fail("check", problem, exit_codes.USAGE)
 
 
 def _cost(text: str) -> int:

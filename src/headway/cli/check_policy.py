@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.cli import exit_codes
-from headway.cli.policies import report
+from headway.cli.policies import code_of, report
 
 if TYPE_CHECKING:
     from headway.core.limit import Limit
@@ -22,20 +22,22 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "check-policy",
         help="say everything that is wrong with a policy file",
-        description="Read a policy file and print every problem with its file, line and key. Nothing is opened.",
+        description="Read a policy file and print every problem with its file, line and key. Nothing is opened. "
+        "Exit codes: 0 sound, 78 something is wrong, 69 only an extra is not installed, 64 usage.",
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the policy file")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what is wrong, or what the file holds; 78 where something is wrong."""
+    """Print what is wrong, or what the file holds; see the description for the exit codes."""
     from headway.service.opening import read_policies
     from headway.stores.workers import each_by_itself
 
-    file = report(read_policies(args.file), "check-policy")
+    reading = read_policies(args.file)
+    file = report(reading, "check-policy")
     if file is None:
-        return exit_codes.CONFIGURATION
+        return code_of(reading)
     print(f"{file.source}: ok; the store is {file.store}")
     for policy in file.policies.values():
         print(f"  {policy.name}: {', '.join(map(_shown, policy.limits)) or 'nothing is limited'}")

@@ -13,9 +13,12 @@ from headway.analysis.compare.contenders import DEFAULT, NAMES, contenders_for
 from headway.analysis.compare.measure import Comparing, Comparison
 from headway.analysis.compare.patterns import Arrival, Pattern, arrivals_of, explain_pattern
 from headway.analysis.compare.report import as_json, report_of
+from headway.analysis.figures import counted
 from headway.cli import exit_codes, pictures
+from headway.cli.failing import fail, no_request, unreadable, unwritable
 from headway.cli.interrupt import Interruptible
 from headway.cli.progress import Progress
+from headway.cli.safe import safe
 from headway.core.quota import SECOND, Quota
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
-_NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _EVERYONE: Final = "everyone"
 _FIELDS: Final = ("address", "user", "agent", "method", "path", "status", "referer", "host", "api_key")
 _SPANS_A_PERIOD: Final = 5
@@ -40,8 +42,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         description="Compare the algorithms on one pattern of arrivals, from a log or a named one: what each admits over time, "
         "the most in any period, the state it keeps, the waits it tells and whether they hold. All but the drip process are "
         "decided by the code that decides live.",
-        epilog="Exit status: 0; 64 for an option that cannot be; 65 for a log in no known format, or in which no line "
-        "parses; 66 for a log that cannot be read; 69 for an extra that is not installed; 130 after Ctrl-C, with a partial report of a log.",
+        epilog=exit_codes.OF_LOGS,
     )
     parser.add_argument(
         "--limit", default="10/s", metavar="QUOTA", help="such as '5 per 60s burst 2' (default: %(default)s)"
@@ -85,6 +86,9 @@ def run(args: argparse.Namespace) -> int:
     """Compare and print; see the epilog for the exit statuses."""
     try:
         pictures.check(args)
+    except (OSError, ValueError) as error:
+        return unwritable("compare", error)
+    try:
         quota = Quota.parse(args.limit)
         algorithms = tuple(dict.fromkeys(args.algorithm)) if args.algorithm else DEFAULT
         by = _by(args)
@@ -102,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
             args, comparing.comparison(partial), f"Pattern {pattern}: {explain_pattern(pattern)}", by, dated=False
         )
     except ValueError as error:
-        return _fail(str(error), exit_codes.USAGE)
+        return fail("compare", str(error), exit_codes.USAGE)
 
 
 def _by(args: argparse.Namespace) -> str:
@@ -149,17 +153,15 @@ def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, 
                 faults += block.faults[: _SHOWN_FAULTS - len(faults)]
                 for arrival in _arrivals(block, by):
                     comparing.add(arrival.key, arrival.at)
-    except OSError as error:
-        return _fail(f"{error.filename or args.log[0]}: cannot be read: {error.strerror or error}", _NO_LOG)
-    except ValueError as error:  # what the log is, not what the options are: those are checked by now
-        return _fail(str(error), exit_codes.UNAVAILABLE if "pip install" in str(error) else exit_codes.NEVER)
-    partial = f"stopped by Ctrl-C after {lines:,} lines" if ctrl_c.stopped else ""
+    except (OSError, ValueError) as error:  # what the log is, not what the options are: those are checked by now
+        return unreadable("compare", error, args.log[0])
+    partial = f"stopped by Ctrl-C after {counted(lines, 'line')}" if ctrl_c.stopped else ""
     for fault in faults:
-        print(f"headway compare: {fault.source}:{fault.number}: {fault.problem}", file=sys.stderr)
-    if lines and unread == lines:
-        return _fail(f"{', '.join(args.log)}: none of {lines} lines could be read", exit_codes.NEVER)
+        print(safe(f"headway compare: {fault.source}:{fault.number}: {fault.problem}"), file=sys.stderr)
+    if not comparing.requests and not partial:
+        return no_request("compare", args.log, lines, unread)
     if unread:
-        print(f"headway compare: {unread:,} of {lines:,} lines could not be read", file=sys.stderr)
+        print(f"headway compare: {unread:,} of {counted(lines, 'line')} could not be read", file=sys.stderr)
     return _tell(args, comparing.comparison(partial), f"Access log: {', '.join(args.log)}.", by, dated=True)
 
 
@@ -179,7 +181,7 @@ def _feed(comparing: Comparing, arrivals: list[Arrival], by: str) -> str:
                 comparing.add(_EVERYONE if by == _EVERYONE else key, at)
             bar.show(comparing.requests)
     if ctrl_c.stopped:
-        return f"stopped by Ctrl-C after {comparing.requests:,} of {len(arrivals):,} requests"
+        return f"stopped by Ctrl-C after {comparing.requests:,} of {counted(len(arrivals), 'request')}"
     return ""
 
 
@@ -191,12 +193,12 @@ def _tell(args: argparse.Namespace, found: Comparison, source: str, by: str, *, 
         if value is not None
     )
     report = report_of(found, source, by=by, dated=dated, made_by=made_by)
-    pictures.write(report, args)
+    code = pictures.written("compare", report, args)
     if args.json:
         print(json.dumps(as_json(found, source, by)))
     else:
         pictures.print_report(report)
-    return exit_codes.INTERRUPTED if found.partial else exit_codes.OK
+    return exit_codes.INTERRUPTED if found.partial else code
 
 
 def _pattern(text: str) -> Pattern:
@@ -204,8 +206,3 @@ def _pattern(text: str) -> Pattern:
         return Pattern(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no pattern; expected any of {', '.join(Pattern)}") from None
-
-
-def _fail(problem: str, status: int) -> int:
-    print(f"headway compare: {problem}", file=sys.stderr)
-    return status

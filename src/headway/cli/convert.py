@@ -9,14 +9,13 @@ from typing import Final
 
 from headway.analysis.convert.convert import SOURCES, Converted, convert
 from headway.analysis.convert.flask_limiter import looks_like_limits
+from headway.analysis.figures import counted
 from headway.cli import exit_codes
-from headway.cli.safe import safe
-from headway.errors import ConfigError
+from headway.cli.failing import fail, unreadable
+from headway.errors import ConfigError, ExtraMissing
 
 __all__ = ["add_parser", "run"]
 
-_NO_FILE: Final = 66  # sysexits' EX_NOINPUT
-_CANNOT_WRITE: Final = 73  # sysexits' EX_CANTCREAT
 _LARGEST: Final = 16 * 1024 * 1024
 
 
@@ -29,7 +28,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "Flask-Limiter, or options of express-rate-limit, and print a policy file. What cannot be carried over exactly is "
         "said on standard error, and stands in the file as comments that begin with NOT EXACT.",
         epilog="Exit status: 0; 1 with --strict, where something is not exact; 64 for an option that cannot be; 65 for a file "
-        "that is not what it should be; 66 for one that cannot be read; 73 for one that cannot be written.",
+        "that is not what it should be; 66 for one that cannot be read; 69 for an extra that is not installed; 73 for a file "
+        "that cannot be written.",
     )
     parser.add_argument(
         "file",
@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
         try:
             check_store_url(args.store)
         except ConfigError as error:
-            return _fail(f"--store: {error}", exit_codes.USAGE)
+            missing = isinstance(error, ExtraMissing)
+            return fail("convert", f"--store: {error}", exit_codes.UNAVAILABLE if missing else exit_codes.USAGE)
     try:
         if args.file == "-":
             raw = sys.stdin.buffer.read(_LARGEST + 1)
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             with Path(args.file).open("rb") as stream:
                 raw = stream.read(_LARGEST + 1)
     except OSError as error:
-        return _fail(f"{args.file}: cannot be read: {error.strerror or error}", _NO_FILE)
+        return unreadable("convert", error, args.file)
     try:
         if len(raw) > _LARGEST:
             raise ConfigError("holds more than 16 MiB; expected a configuration", file=args.file)
@@ -74,23 +75,21 @@ def run(args: argparse.Namespace) -> int:
         found = convert(text, args.file, args.source, policy=args.policy, store=args.store)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        return _fail(f"{args.file}:{line}: is not UTF-8 ({error.reason})", exit_codes.NEVER)
+        return fail("convert", f"{args.file}:{line}: is not UTF-8 ({error.reason})", exit_codes.CONTENT)
     except ConfigError as error:
-        return _fail(str(error), exit_codes.NEVER)
+        return unreadable("convert", error, args.file)
     _say(found, args.file)
     if args.strict and found.notes:
-        count = len(found.notes)
-        return _fail(
-            f"{count} thing{'s' if count != 1 else ''} cannot be carried over exactly, and --strict asks for all",
-            exit_codes.FOUND,
-        )
+        count = counted(len(found.notes), "thing")
+        return fail("convert", f"{count} cannot be carried over exactly, and --strict asks for all", exit_codes.FOUND)
     if args.output is None:
         print(found.text, end="")
         return exit_codes.OK
     try:
         args.output.write_text(found.text, "utf-8")
     except OSError as error:
-        return _fail(f"{args.output}: cannot be written: {error.strerror or error}", _CANNOT_WRITE)
+        problem = f"--output {args.output}: cannot be written: {error.strerror or error}"
+        return fail("convert", problem, exit_codes.CANNOT_WRITE)
     return exit_codes.OK
 
 
@@ -100,8 +99,3 @@ def _say(found: Converted, file: str) -> None:
         limit = f"{note.limit}: " if note.limit else ""
         words = "".join(char if char.isprintable() else "·" for char in f"{place}: {limit}not exact: {note.what}")
         print(f"headway convert: {words}", file=sys.stderr)
-
-
-def _fail(problem: str, status: int) -> int:
-    print(f"headway convert: {safe(problem)}", file=sys.stderr)
-    return status

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from typing import Final
 
 from headway.analysis.explain import Explanation, explain_quota, say_duration
 from headway.cli import exit_codes
+from headway.cli.failing import fail
 from headway.core.quota import Quota
 from headway.errors import QuotaError
 
@@ -40,8 +40,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         explanation = explain_quota(Quota.parse(" ".join(args.quota)))
     except QuotaError as error:
-        print(f"headway explain: {error}", file=sys.stderr)
-        return exit_codes.USAGE
+        return fail("explain", str(error), exit_codes.USAGE)
     print(json.dumps(explanation.as_json()) if args.json else _table(explanation))
     return exit_codes.OK
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -15,15 +14,17 @@ from headway.analysis.lint.documents import as_json, as_junit, as_sarif
 from headway.analysis.lint.rules import LEVELS, SERVERS, rules
 from headway.analysis.lint.text import shown_servers, text
 from headway.cli import exit_codes
+from headway.cli.failing import fail, unreadable
 from headway.cli.lint_target import KINDS, read_target
 from headway.cli.lint_url import MOST, ask, check_url
 from headway.cli.progress import Progress
-from headway.cli.safe import safe
-from headway.errors import ConfigError
 
 __all__ = ["add_parser", "run"]
 
-_NO_FILE: Final = 66  # sysexits' EX_NOINPUT
+_NARROWEST: Final = 40
+_WIDTH: Final = 100
+"""Columns where nobody knows how many there are."""
+_WIDEST: Final = 120
 _FORMATS: Final = ("text", "json", "sarif", "junit")
 
 
@@ -37,8 +38,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "and limits that can be found; each mistake is explained, with its fix for nginx, Envoy, Kong, express, Flask, "
         "Django and FastAPI.",
         epilog="Exit status: 0; 1 for a finding as serious as --fail-on, or a score below --min-score; 64 for an option "
-        "that cannot be; 65 for content that is not what it should be; 66 for a file that cannot be read; 69 for a URL that does not "
-        "answer; 130 where a long log was stopped with Ctrl-C, after what is known of it.",
+        "that cannot be; 65 for content that is not what it should be, or empty; 66 for a file that cannot be read; 69 for a URL that does "
+        "not answer, or an extra that is not installed; 130 where a long log was stopped with Ctrl-C, after what is known of it.",
     )
     parser.add_argument("target", metavar="TARGET", help="a URL, a file, or - for the standard input")
     parser.add_argument(
@@ -117,16 +118,13 @@ def run(args: argparse.Namespace) -> int:
         if not 0 < args.timeout <= 600:
             raise ValueError(f"--timeout is {args.timeout}; expected seconds above 0, up to 600")
     except ValueError as error:
-        return _fail(str(error), exit_codes.USAGE)
+        return fail("lint", str(error), exit_codes.USAGE)
     try:
         report = _asked(args, probes, headers) if url else _read(args)
-    except ConfigError as error:
-        return _fail(str(error), exit_codes.NEVER)
-    except ValueError as error:
-        return _fail(str(error), exit_codes.NEVER)
-    except OSError as error:
-        problem = f"{args.target}: {'no answer' if url else 'cannot be read'}: {error.strerror or error}"
-        return _fail(problem, exit_codes.UNAVAILABLE if url else _NO_FILE)
+    except (OSError, ValueError) as error:
+        if url and isinstance(error, OSError):
+            return fail("lint", f"{args.target}: no answer: {error.strerror or error}", exit_codes.UNAVAILABLE)
+        return unreadable("lint", error, args.target)
     report = report.without(ignored)
     print(_document(report, args, servers))
     return exit_codes.INTERRUPTED if report.stopped else _code(report, args)
@@ -159,12 +157,8 @@ def _document(report: Report, args: argparse.Namespace, servers: Sequence[str] |
         case "junit":
             return as_junit(report, args.min_score, args.fail_on)
         case _:
-            width = (
-                min(120, shutil.get_terminal_size((100, 24)).columns)
-                if sys.stdout.isatty()
-                else int(os.environ.get("COLUMNS") or 100)
-            )
-            return text(report, shown_servers(report, servers), max(40, width))
+            width = min(_WIDEST, max(_NARROWEST, shutil.get_terminal_size((_WIDTH, 24)).columns))
+            return text(report, shown_servers(report, servers), width)
 
 
 def _code(report: Report, args: argparse.Namespace) -> int:
@@ -216,8 +210,3 @@ def _header(line: str) -> tuple[str, str]:
     if not colon or not name.strip() or any(char in line for char in "\r\n\0"):
         raise ValueError(f"--header is {line!r}; expected a field such as 'Accept: application/json'")
     return name.strip(), value.strip()
-
-
-def _fail(problem: str, status: int) -> int:
-    print(f"headway lint: {safe(problem)}", file=sys.stderr)
-    return status

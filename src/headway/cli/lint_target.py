@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from headway.analysis.lint.answer import Answer, Place
 from headway.analysis.lint.audit import Report, audit
+from headway.cli.captured import LARGEST, wrong_bytes
 from headway.client.captures import Capture, from_curl, from_har, from_json_lines, from_text
 from headway.client.reading import read
 from headway.errors import ConfigError, ExtraMissing
@@ -20,7 +21,6 @@ __all__ = ["KINDS", "read_target"]
 
 KINDS: Final = ("har", "curl", "jsonl", "openapi", "log")
 _HEAD: Final = 64 * 1024
-_LARGEST: Final = 256 * 1024 * 1024
 _OPENAPI: Final = re.compile(
     r"(?m)\A\s*\{[\s\S]{0,8000}?\"(?:openapi|swagger)\"\s*:|^[\"']?(?:openapi|swagger)[\"']?\s*:\s*[\"']?[0-9]"
 )
@@ -49,13 +49,17 @@ def read_target(
         kind = kind or _kind(head)
         if kind == "log":
             return _log(name, io.BufferedReader(_Bytes(stream.read1)) if name == "-" else None, progress)
-        raw = stream.read(_LARGEST + 1)
-    if len(raw) > _LARGEST:
-        raise ConfigError("holds more than 256 MiB; expected a capture, a HAR file or a document", file=name)
+        raw = stream.read(LARGEST + 1)
+    problem = wrong_bytes(raw)
+    if problem is not None:
+        raise ConfigError(problem, file=name)
     text = raw.decode("utf-8", "replace")
     if kind == "openapi":
         return _openapi(name, text)
-    return audit(name, _answers(name, kind, text, assume_limit))
+    answers = list(_answers(name, kind, text, assume_limit))
+    if not answers:
+        raise ConfigError("holds no response", file=name)
+    return audit(name, answers)
 
 
 def _opened(name: str) -> io.BufferedReader[Any]:
@@ -121,8 +125,13 @@ def _log(name: str, stream: BinaryIO | None, progress: Callable[[int, int], None
             )
     except KeyboardInterrupt:
         return found.report(stopped=True)
-    if lines and faults == lines:
-        raise ConfigError(f"none of its {lines} lines can be read as a log", file=name)
+    if not lines:
+        raise ConfigError(
+            "is empty; expected captured answers, a HAR file, an OpenAPI document or an access log", file=name
+        )
+    if faults == lines:
+        none = "its only line cannot" if lines == 1 else f"none of its {lines:,} lines can"
+        raise ConfigError(f"{none} be read as a log", file=name)
     return found.report(unread=faults)
 
 

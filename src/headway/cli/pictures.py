@@ -17,8 +17,11 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from headway.analysis.figures import Chart, Report
+from headway.cli import exit_codes
+from headway.cli.failing import unwritable
+from headway.errors import ExtraMissing
 
-__all__ = ["add_options", "check", "print_report", "write"]
+__all__ = ["add_options", "check", "check_place", "print_report", "put", "write", "written"]
 
 _EXTRA: Final = "pip install 'headway[analysis]'"
 _SUFFIXES: Final = (".png", ".svg")
@@ -46,31 +49,60 @@ def check(args: argparse.Namespace) -> None:
     """Find out before the work whether the pictures that are asked for can be made.
 
     Raises:
-        ValueError: an extra that is not installed, or a folder that is not there; says which.
+        ExtraMissing: what draws them is not installed.
+        OSError: a folder that is not there, or in the file's place.
     """
     wanted: dict[str, Path | None] = {"--plot": args.plot, "--html": args.html}
     for option, path in wanted.items():
         if path is None:
             continue
         if find_spec("matplotlib") is None:
-            raise ValueError(f"{option} {path}: matplotlib is not installed: {_EXTRA}")
-        if not path.parent.is_dir():
-            raise ValueError(f"{option} {path}: there is no folder {path.parent}")
-        if path.is_dir():
-            raise ValueError(f"{option} {path}: is a folder; expected a file's name")
+            raise ExtraMissing(f"{option} {path}", "analysis")
+        check_place(option, path)
+
+
+def check_place(option: str, path: Path) -> None:
+    """Find out before the work whether a file can be written there, as far as its folder tells.
+
+    Raises:
+        OSError: it cannot; says why.
+    """
+    if not path.parent.is_dir():
+        raise OSError(f"{option} {path}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise OSError(f"{option} {path}: is a folder; expected a file's name")
 
 
 def write(report: Report, args: argparse.Namespace) -> None:
     """Write the files that are asked for.
 
     Raises:
-        ValueError: a file that cannot be written, or a picture of a report without charts.
+        OSError: a file that cannot be written.
+        ValueError: a picture of a report without charts.
     """
     for option, path, content in _contents(report, args):
-        try:
-            path.write_bytes(content)
-        except OSError as error:
-            raise ValueError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
+        put(option, path, content)
+
+
+def put(option: str, path: Path, content: bytes) -> None:
+    """Write a file.
+
+    Raises:
+        OSError: it cannot be written; says which option asked for it.
+    """
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise OSError(f"{option} {path}: cannot be written: {error.strerror or error}") from error
+
+
+def written(command: str, report: Report, args: argparse.Namespace) -> int:
+    """Write the files that are asked for, or say why not; the exit code: a report is printed all the same."""
+    try:
+        write(report, args)
+    except (OSError, ValueError) as error:
+        return unwritable(command, error)
+    return exit_codes.OK
 
 
 def _contents(report: Report, args: argparse.Namespace) -> list[tuple[str, Path, bytes]]:

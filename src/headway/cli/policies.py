@@ -5,13 +5,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from headway.cli import exit_codes
 from headway.cli.safe import safe
+from headway.errors import ExtraMissing
 
 if TYPE_CHECKING:
     from headway.policy.policy import PolicyFile
     from headway.policy.toml import Reading
 
-__all__ = ["report"]
+__all__ = ["code_of", "report"]
+
+
+def code_of(reading: Reading) -> int:
+    """The exit code of a file with problems: only missing extras are no fault of the file's."""
+    missing = all(isinstance(problem, ExtraMissing) for problem in reading.problems)
+    return exit_codes.UNAVAILABLE if missing else exit_codes.CONFIGURATION
 
 
 def report(reading: Reading, command: str | None = None) -> PolicyFile | None:

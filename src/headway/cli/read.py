@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from headway.cli import exit_codes
+from headway.cli.captured import LARGEST, wrong_bytes
+from headway.cli.failing import fail, unreadable
 from headway.cli.safe import safe
 from headway.client.captures import Capture, from_json_lines, from_text
 from headway.client.reading import read
 from headway.client.rejection import Rejection
-
-_USAGE, _UNREADABLE, _NO_FILE = 64, 65, 66
-_LARGEST = 256 * 1024 * 1024
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -23,7 +23,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "read",
         help="explain a captured refusal: what kind, which limit, when to try again",
         description="Explain captured responses: the output of curl -i (or -v), a HAR file, or JSON lines.",
-        epilog="Exit status: 0; 64 for an option that cannot be; 65 for content that is no capture; 66 for a file that "
+        epilog="Exit status: 0; 64 for an option that cannot be; 65 for content that is no capture, or empty; 66 for a file that "
         "cannot be read.",
     )
     parser.add_argument("file", metavar="FILE", nargs="?", default="-", help="the capture; - is standard input")
@@ -39,46 +39,47 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the command; return the exit code: 0, 64 for a bad argument, 65 for content that is no capture, 66 for a file that can't be read."""
+    """Run the command; see the epilog for the exit codes."""
     try:
         received_at = datetime.fromisoformat(args.received_at) if args.received_at else None
     except ValueError:
-        return _complain(f"--received-at is a time such as 2026-08-01T12:00:00Z, not {args.received_at!r}", _USAGE)
+        problem = f"--received-at is {args.received_at!r}; expected a time such as 2026-08-01T12:00:00Z"
+        return fail("read", problem, exit_codes.USAGE)
     if received_at is not None and received_at.tzinfo is None:
         received_at = received_at.replace(tzinfo=UTC)
     try:
         zone = ZoneInfo(args.zone) if args.zone else None
     except (ValueError, OSError, KeyError):
-        return _complain(f"--zone is a time zone such as Asia/Tokyo, not {args.zone!r}", _USAGE)
+        return fail("read", f"--zone is {args.zone!r}; expected a time zone such as Asia/Tokyo", exit_codes.USAGE)
     try:
         raw = _content(args.file)
     except OSError as error:
-        return _complain(f"{args.file}: cannot be read: {error.strerror or error}", _NO_FILE)
-    if len(raw) > _LARGEST:
-        return _complain(f"{args.file}: holds more than 256 MiB; expected a capture", _UNREADABLE)
+        return unreadable("read", error, args.file)
+    name = "standard input" if args.file == "-" else args.file
+    wrong = wrong_bytes(raw)
+    if wrong is not None:
+        return fail("read", f"{name}: {wrong}", exit_codes.CONTENT)
+    found = False
     try:
         text = raw.decode("utf-8", "replace")
         for capture in from_json_lines(text) if args.jsonl else from_text(text):
+            found = True
             arrived = received_at or capture.received_at
             rejection = read(capture.status, capture.headers, capture.body, received_at=arrived, zone=zone)
             print(json.dumps(_as_json(capture, rejection)) if args.json else safe(_say(capture, rejection)))
     except ValueError as error:
-        return _complain(f"{'standard input' if args.file == '-' else args.file}: {error}", _UNREADABLE)
-    return 0
+        return fail("read", f"{name}: {error}", exit_codes.CONTENT)
+    if not found:
+        return fail("read", f"{name}: holds no response", exit_codes.CONTENT)
+    return exit_codes.OK
 
 
 def _content(name: str) -> bytes:
     """Return what is in the file, or on standard input; of one that is too large only a byte more than is allowed."""
     if name == "-":
-        return sys.stdin.buffer.read(_LARGEST + 1)
+        return sys.stdin.buffer.read(LARGEST + 1)
     with Path(name).open("rb") as file:
-        return file.read(_LARGEST + 1)
-
-
-def _complain(message: str, code: int) -> int:
-    """Say one line on standard error and return the exit code."""
-    print(f"headway read: {safe(message)}", file=sys.stderr)
-    return code
+        return file.read(LARGEST + 1)
 
 
 def _as_json(capture: Capture, rejection: Rejection | None) -> dict[str, Any]:

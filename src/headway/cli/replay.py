@@ -16,17 +16,19 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
+from headway.analysis.figures import counted
 from headway.analysis.logs.formats import detect
 from headway.analysis.replay import FIELDS, Replay, check_fields, replay_log
 from headway.cli import exit_codes
+from headway.cli.failing import fail, no_request, unreadable
 from headway.cli.interrupt import Interruptible
 from headway.cli.pictures import add_options
 from headway.cli.progress import Progress
+from headway.cli.safe import safe
 from headway.core.limit import Algorithm, Limit
 
 __all__ = ["add_parser", "run"]
 
-_NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _ALGORITHMS: Final = tuple(name.value for name in Algorithm if name is not Algorithm.CONCURRENCY)
 _EVERYONE: Final = "everyone"
 _LONGEST_SHOWN: Final = 80
@@ -53,8 +55,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="say what a limit or a policy would have refused, from access logs",
         description="Replay access logs through a limit, or through the policies of a file, on the logs' own clock. "
         "Ctrl-C ends the reading and reports on what was read.",
-        epilog="Exit status: 0; 64 for an option that cannot be; 65 for a log in which no line parses or that is "
-        "damaged; 66 for a file that cannot be read; 78 for a policy file with problems; 130 after Ctrl-C.",
+        epilog=f"{exit_codes.OF_LOGS} 78 for a policy file with problems.",
     )
     parser.add_argument(
         "log", nargs="+", metavar="LOG", help="a file, also compressed, or - for the standard input; several are merged"
@@ -140,7 +141,7 @@ def _add_how_to_read(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Replay and print; see the epilog for the exit statuses."""
     if args.limit is None and args.policy is None:
-        return _fail("--limit QUOTA or --policy FILE is needed", exit_codes.USAGE)
+        return fail("replay", "--limit QUOTA or --policy FILE is needed", exit_codes.USAGE)
     wanted = [option for option in _FOR_POLICIES if getattr(args, option) is not None]
     if wanted or len(args.log) > 1 or _MORE_FIELDS & set(re.split(",|_or_", f"{args.by or ''},{args.behind or ''}")):
         return _with_policies(args)
@@ -179,30 +180,27 @@ def _one_limit(args: argparse.Namespace, name: str) -> int:
                     stopped=lambda: interrupt.stopped,
                 )
     except ValueError as error:
-        return _fail(str(error), exit_codes.USAGE)
+        return fail("replay", str(error), exit_codes.USAGE)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        return _fail(f"{name}: no intact gzip file: {error}", exit_codes.NEVER)
+        return fail("replay", f"{name}: no intact gzip file: {error}", exit_codes.CONTENT)
     except OSError as error:
-        return _fail(f"{name}: cannot be read: {error.strerror or error}", _NO_LOG)
-    if not replay.lines and not replay.partial:
-        print(f"headway replay: {name}: is empty", file=sys.stderr)
+        return unreadable("replay", error, name)
     for line in replay.first_unparsed:
-        print(f"headway replay: {name}:{line.number}: {line.problem}", file=sys.stderr)
+        print(safe(f"headway replay: {name}:{line.number}: {line.problem}"), file=sys.stderr)
     if replay.lines and replay.unparsed == replay.lines:
-        return _fail(
-            f"{name}: none of its {replay.lines} lines is in the common or combined log format; expected lines such "
-            f"as {_EXAMPLE}",
-            exit_codes.NEVER,
+        none = "its only line is not" if replay.lines == 1 else f"none of its {replay.lines:,} lines is"
+        return fail(
+            "replay",
+            f"{name}: {none} in the common or combined log format; expected lines such as {_EXAMPLE}",
+            exit_codes.CONTENT,
         )
+    if not replay.requests and not replay.partial:
+        return no_request("replay", [name], replay.lines, replay.unparsed, args.match)
     if replay.partial:
-        print(f"headway replay: stopped after {replay.lines:,} lines; this is not the whole log", file=sys.stderr)
+        stopped = counted(replay.lines, "line")
+        print(f"headway replay: stopped after {stopped}; this is not the whole log", file=sys.stderr)
     print(json.dumps(_as_json(replay, limit, args)) if args.json else _table(replay, limit, args))
     return exit_codes.INTERRUPTED if replay.partial else exit_codes.OK
-
-
-def _fail(problem: str, status: int) -> int:
-    print(f"headway replay: {problem}", file=sys.stderr)
-    return status
 
 
 def _as_json(replay: Replay, limit: Limit, args: argparse.Namespace) -> dict[str, object]:
@@ -230,7 +228,7 @@ def _as_json(replay: Replay, limit: Limit, args: argparse.Namespace) -> dict[str
 def _table(replay: Replay, limit: Limit, args: argparse.Namespace) -> str:
     keyed = f"by {', '.join(limit.by)}" if limit.by else "for everyone"
     rows = [
-        *([("not the whole", f"stopped after {replay.lines:,} lines")] if replay.partial else []),
+        *([("not the whole", f"stopped after {counted(replay.lines, 'line')}")] if replay.partial else []),
         ("limit", f"{limit.quota} {keyed} ({limit.algorithm.value})"),
         *([("match", args.match)] if args.match is not None else []),
         ("requests", str(replay.requests)),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from headway.analysis.access_log import request_matcher
+from headway.analysis.figures import counted
 from headway.analysis.logs.block import Block
 from headway.analysis.logs.read import read_logs
 from headway.analysis.replay.fields import KEYED, Mapped, mapped, read_fields
@@ -19,11 +20,12 @@ from headway.analysis.replay.figures import replay_report
 from headway.analysis.replay.limits import LimitReplay
 from headway.analysis.replay.policy import Asked, fields_of, replay_policy
 from headway.analysis.replay.report import PolicyReplay
-from headway.cli import exit_codes
+from headway.cli import exit_codes, pictures
+from headway.cli.failing import fail, no_request, unreadable, unwritable
 from headway.cli.interrupt import Interruptible
-from headway.cli.pictures import check, print_report, write
 from headway.cli.policies import report
 from headway.cli.progress import Progress
+from headway.cli.safe import safe
 from headway.core.limit import Algorithm, Limit
 from headway.core.quota import parse_duration
 from headway.errors import UnknownName
@@ -32,7 +34,6 @@ from headway.policy.toml import read_policy_file
 
 __all__ = ["run_policies"]
 
-_NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _EVERYONE: Final = "everyone"
 _STEP: Final = "1 min"
 
@@ -45,10 +46,13 @@ def run_policies(args: argparse.Namespace, standard_input: BinaryIO | None = Non
         standard_input: what ``-`` stands for, if somebody has looked at it already.
     """
     try:
+        pictures.check(args)
+    except (OSError, ValueError) as error:
+        return unwritable("replay", error)
+    try:
         asked = _asked(args)
         if asked is None:
             return exit_codes.CONFIGURATION
-        check(args)
         done = [0]
         blocks = read_logs(
             args.log,
@@ -60,7 +64,7 @@ def run_policies(args: argparse.Namespace, standard_input: BinaryIO | None = Non
             progress=lambda read, _: done.__setitem__(0, read),
         )
     except (ValueError, UnknownName) as error:
-        return _fail(str(error), exit_codes.USAGE)
+        return fail("replay", str(error), exit_codes.USAGE)
     try:
         with Interruptible() as interrupt, Progress(sys.stderr, "lines", _whole(args.log)) as bar:
             replay = replay_policy(
@@ -69,35 +73,29 @@ def run_policies(args: argparse.Namespace, standard_input: BinaryIO | None = Non
                 progress=lambda lines: bar.show(lines, done[0]),
                 stopped=lambda: interrupt.stopped,
             )
-    except OSError as error:
-        return _fail(f"{error.filename or args.log[0]}: cannot be read: {error.strerror or error}", _NO_LOG)
-    except ValueError as error:  # a log in no known format, a damaged one, a column that is not there
-        return _fail(str(error), exit_codes.UNAVAILABLE if "not installed" in str(error) else exit_codes.NEVER)
+    except (OSError, ValueError) as error:  # also a log in no known format, a damaged one, a column that is not there
+        return unreadable("replay", error, args.log[0])
     return _told(replay, asked, args)
 
 
 def _told(replay: PolicyReplay, asked: Asked, args: argparse.Namespace) -> int:
     logs = ", ".join(args.log)
     for fault in replay.faults:
-        print(f"headway replay: {fault.source}:{fault.number}: {fault.problem}", file=sys.stderr)
-    if replay.lines and replay.unparsed == replay.lines:
-        return _fail(f"{logs}: none of {replay.lines} lines could be read", exit_codes.NEVER)
-    if not replay.lines and not replay.partial:
-        print(f"headway replay: {logs}: is empty", file=sys.stderr)
+        print(safe(f"headway replay: {fault.source}:{fault.number}: {fault.problem}"), file=sys.stderr)
+    if not replay.today.requests and not replay.partial:
+        return no_request("replay", args.log, replay.lines, replay.unparsed, args.match)
     if replay.partial:
-        print(f"headway replay: stopped after {replay.lines:,} lines; this is not the whole log", file=sys.stderr)
+        stopped = counted(replay.lines, "line")
+        print(f"headway replay: stopped after {stopped}; this is not the whole log", file=sys.stderr)
     series = args.series is not None
     made_by = "headway " + shlex.join(["replay", *args.log])
     told = replay_report(replay, logs, series=series, behind=args.behind, made_by=made_by)
-    try:
-        write(told, args)
-    except ValueError as error:
-        return _fail(str(error), exit_codes.USAGE)
+    code = pictures.written("replay", told, args)
     if args.json:
         print(json.dumps({**_of_one_limit(replay, args), **replay.to_dict(series=series)}))
     else:
-        print_report(told)
-    return exit_codes.INTERRUPTED if replay.partial else exit_codes.OK
+        pictures.print_report(told)
+    return exit_codes.INTERRUPTED if replay.partial else code
 
 
 def _asked(args: argparse.Namespace) -> Asked | None:
@@ -252,8 +250,3 @@ def _numbers(replay: PolicyReplay, limit: LimitReplay) -> dict[str, object]:
         "keys": limit.keys,
         "keys_denied": limit.keys_refused,
     }
-
-
-def _fail(problem: str, status: int) -> int:
-    print(f"headway replay: {problem}", file=sys.stderr)
-    return status

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
-from headway.cli.policies import report
+from headway.cli.failing import fail
+from headway.cli.policies import code_of, report
+from headway.errors import ExtraMissing
 
 if TYPE_CHECKING:
     from headway.service.api import Api
@@ -50,12 +52,12 @@ def run(args: argparse.Namespace) -> int:
         missing = (error.name or "").split(".")[0]
         if missing not in _EXTRA:
             raise
-        print(f"headway serve: {missing} is not installed: pip install 'headway[serve]'", file=sys.stderr)
-        return exit_codes.UNAVAILABLE
+        return fail("serve", str(ExtraMissing("this command", "serve")), exit_codes.UNAVAILABLE)
     read = mark(args.file)
-    file = report(read_policies(args.file), "serve")
+    reading = read_policies(args.file)
+    file = report(reading, "serve")
     if file is None:
-        return exit_codes.CONFIGURATION
+        return code_of(reading)
     try:
         listener = uvicorn.listen(args.host, args.port)
     except OSError as error:

@@ -15,14 +15,16 @@ from headway.analysis.logs.names import check_columns
 from headway.analysis.logs.read import ORDERS, read_logs
 from headway.analysis.suggest.goals import DEFAULT_GOALS, read_goal
 from headway.cli import exit_codes, pictures
+from headway.cli.failing import fail, no_request, unreadable, unwritable
 from headway.cli.progress import Progress
+from headway.cli.safe import safe
+from headway.errors import ExtraMissing
 
 if TYPE_CHECKING:
     from headway.analysis.suggest.suggestion import Suggestion
 
 __all__ = ["add_parser", "run"]
 
-_NO_LOG: Final = 66  # sysexits' EX_NOINPUT
 _KINDS: Final = ("client", "shared", "crawler", "bot", "probe")
 _EXTRA: Final = "pip install 'headway[analysis]'"
 
@@ -34,9 +36,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="propose limits from access logs, and say whom they would refuse",
         description="Read access logs: how many requests clients send, who they are, which limits fit a goal, and whom "
         f"these would have refused and for how long. Needs the extra: {_EXTRA}.",
-        epilog="Exit status: 0; 64 for an option that cannot be; 65 for logs without a request, or in no known format; 66 "
-        "for a file that cannot be read; 69 for an extra that is not installed; 130 after Ctrl-C, with a report on what "
-        "was read until then.",
+        epilog=exit_codes.OF_LOGS,
     )
     parser.add_argument(
         "logs",
@@ -99,12 +99,19 @@ def run(args: argparse.Namespace) -> int:
     try:
         from headway.analysis.suggest.suggestion import check_by, suggest
     except ModuleNotFoundError as error:
-        return _fail(f"{error.name} is not installed: {_EXTRA}", exit_codes.UNAVAILABLE)
+        if (error.name or "").partition(".")[0] == "headway":
+            raise
+        return fail("suggest", str(ExtraMissing("this command", "analysis")), exit_codes.UNAVAILABLE)
     from headway.analysis.suggest.duckdb_numpy_requests import NEEDED
     from headway.analysis.suggest.kinds import Kind
 
     try:
         pictures.check(args)
+        if args.toml is not None:
+            pictures.check_place("--toml", args.toml)
+    except (OSError, ValueError) as error:
+        return unwritable("suggest", error)
+    try:
         goals = tuple(map(read_goal, args.goal)) if args.goal else DEFAULT_GOALS
         by = check_by(args.by) if args.by else None
         honest = tuple(Kind(_kind(name)) for name in args.honest.split(","))
@@ -112,14 +119,12 @@ def run(args: argparse.Namespace) -> int:
         form = format_named(args.format) if args.format else None
         if args.top is not None and args.top < 0:
             raise ValueError(f"--top is {args.top}; expected a whole number from 0")
-        if args.toml is not None and not args.toml.parent.is_dir():
-            raise ValueError(f"--toml {args.toml}: there is no folder {args.toml.parent}")
         if args.match is not None:
             from headway.analysis.access_log import request_matcher
 
             request_matcher(args.match)
     except ValueError as error:
-        return _fail(str(error), exit_codes.USAGE)
+        return fail("suggest", str(error), exit_codes.USAGE)
     most = args.top if args.top is not None else None if args.json else 10
     try:
         with tempfile.TemporaryDirectory(prefix="headway-") as folder, _Bars() as bars:
@@ -134,10 +139,8 @@ def run(args: argparse.Namespace) -> int:
                 named=most,
                 progress=bars.show,
             )
-    except OSError as error:
-        return _fail(f"{error.filename}: cannot be read: {error.strerror}" if error.filename else str(error), _NO_LOG)
-    except ValueError as error:
-        return _fail(str(error), exit_codes.UNAVAILABLE if _EXTRA in str(error) else exit_codes.NEVER)
+    except (OSError, ValueError) as error:
+        return unreadable("suggest", error, args.logs[0])
     return _say(found, args)
 
 
@@ -147,33 +150,26 @@ def _say(found: Suggestion, args: argparse.Namespace) -> int:
     from headway.analysis.suggest.policy import policy_toml
 
     for fault in found.first_unparsed:
-        print(f"headway suggest: {fault.source}:{fault.number}: {fault.problem}", file=sys.stderr)
+        print(safe(f"headway suggest: {fault.source}:{fault.number}: {fault.problem}"), file=sys.stderr)
     if found.partial:
         print(f"headway suggest: {found.partial}: the report is partial", file=sys.stderr)
     elif not found.requests:
-        those = f" that {args.match!r} matches" if args.match else ""
-        return _fail(f"{', '.join(args.logs)}: no request{those} in {found.lines:,} lines", exit_codes.NEVER)
-    try:
-        report = report_of(
-            found, most=10 if args.top is None else args.top, made_by=" ".join(("headway suggest", *args.logs))
-        )
-        if args.toml is not None and found.proposals:
-            _write(args.toml, policy_toml(found, args.match))
-        if args.json:
-            print(json.dumps(as_json(found, args.top)))
-        else:
-            pictures.print_report(report)
-        pictures.write(report, args)
-    except ValueError as error:
-        return _fail(str(error), exit_codes.USAGE)
-    return exit_codes.INTERRUPTED if found.partial else exit_codes.OK
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ValueError(f"--toml {path}: cannot be written: {error.strerror or error}") from error
+        return no_request("suggest", args.logs, found.lines, found.unparsed, args.match)
+    report = report_of(
+        found, most=10 if args.top is None else args.top, made_by=" ".join(("headway suggest", *args.logs))
+    )
+    code = exit_codes.OK
+    if args.toml is not None and found.proposals:
+        try:
+            pictures.put("--toml", args.toml, policy_toml(found, args.match).encode())
+        except OSError as error:
+            code = unwritable("suggest", error)
+    code = pictures.written("suggest", report, args) or code
+    if args.json:
+        print(json.dumps(as_json(found, args.top)))
+    else:
+        pictures.print_report(report)
+    return exit_codes.INTERRUPTED if found.partial else code
 
 
 def _kind(name: str) -> str:
@@ -195,11 +191,6 @@ def _columns(text: str | None) -> dict[str, str] | None:
         found[field.strip()] = column.strip()
     check_columns(found)
     return found
-
-
-def _fail(problem: str, status: int) -> int:
-    print(f"headway suggest: {problem}", file=sys.stderr)
-    return status
 
 
 class _Bars:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from headway.errors import ConfigError
+from headway.errors import ConfigError, ExtraMissing
 from headway.policy.locate import KeyPath
 from headway.policy.spelling import nearest
 
@@ -36,6 +36,12 @@ class Problems:
     def add(self, path: KeyPath, problem: str) -> None:
         """Note what is wrong with the key at ``path``."""
         self.errors.append(self._placed(path, problem))
+
+    def lack(self, path: KeyPath, missing: ExtraMissing) -> None:
+        """Note that what ``path`` asks for needs an extra that is not installed."""
+        self.errors.append(
+            ExtraMissing(missing.what, missing.extra, file=self.file, line=self.line(path), key=dotted(path))
+        )
 
     def warn(self, path: KeyPath, warning: str) -> None:
         """Note what is legal at ``path`` and hardly meant."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headway.core.quota import parse_duration
-from headway.errors import ConfigError, QuotaError
+from headway.errors import ConfigError, ExtraMissing, QuotaError
 from headway.policy.locate import has_long_key, locate
 from headway.policy.policy import Policy, PolicyFile
 from headway.policy.policy_table import read_policies
@@ -137,6 +137,8 @@ def _store(url: object, problems: Problems, check: Callable[[str], object] | Non
     elif check is not None:
         try:
             check(url)
+        except ExtraMissing as error:
+            problems.lack(("store",), error)
         except ConfigError as error:
             problems.add(("store",), error.problem)
     return str(url)

@@ -77,8 +77,9 @@ def detect(beginning: bytes, source: str, columns: Mapping[str, str] | None = No
         wanted = {name.lower() for name in (columns or {}).values()}
         if len(names) > 1 and (names & _TIME or (wanted and (wanted <= names or all(map(str.isdigit, wanted))))):
             return form
+    none = f"none of the first {len(lines)} lines" if len(lines) > 1 else "no line"
     raise ValueError(
-        f"{source}: none of the first {len(lines)} lines is in a known format: '{printable(lines[0])}'; expected one of "
+        f"{source}: {none} is in a known format: '{printable(lines[0])}'; expected one of "
         f"{', '.join(FORMATS)}; a table needs a header with a column for the time, or --columns time=COLUMN"
     )
 
