@@ -98,7 +98,7 @@ def _tls(keywords: Mapping[str, Any]) -> Tls:
         verify=verify,
         check_hostname=verify and bool(keywords.get("ssl_check_hostname", True)),
         ca_path=keywords.get("ssl_ca_path"),
-        ca_data=keywords.get("ssl_ca_data"),
+        ca_text=keywords.get("ssl_ca_data"),
         password=keywords.get("ssl_password"),
         min_version=keywords.get("ssl_min_version"),
     )

@@ -105,7 +105,7 @@ def warn_of_eviction(node: object, heard: Reply) -> None:
 
 def context_of(tls: Tls) -> ssl.SSLContext:
     """The TLS context; the system's certificates unless others are named."""
-    context = ssl.create_default_context(cafile=tls.ca_certs, capath=tls.ca_path, cadata=tls.ca_data)
+    context = ssl.create_default_context(cafile=tls.ca_certs, capath=tls.ca_path, cadata=tls.ca_text)
     if tls.min_version is not None:
         context.minimum_version = ssl.TLSVersion(tls.min_version)
     if not (tls.verify and tls.check_hostname):

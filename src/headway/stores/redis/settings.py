@@ -50,7 +50,7 @@ class Tls:
     verify: bool = True
     check_hostname: bool = True
     ca_path: str | None = None
-    ca_data: str | bytes | None = None
+    ca_text: str | bytes | None = None
     password: str | None = field(default=None, repr=False)
     min_version: int | None = None
 
