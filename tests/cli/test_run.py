@@ -169,3 +169,18 @@ def test_what_is_given_back_in_time_is_waited_for(shared: str) -> None:
             == 0
         )
         ended.join()
+
+
+def test_without_a_home_it_says_what_to_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where the user has no folder for state, the message names --shared, which this command has, and no policy file."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("HOME", str(tmp_path / "file"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    assert run("--quota", DAY, "--", "true") == 78
+    said = capsys.readouterr().err
+    assert "no folder for state: " in said
+    assert said.endswith(
+        "to a folder that can be written, or say where the budget is kept: --shared FILE, or a store's URL\n"
+    )

@@ -182,7 +182,7 @@ def _store_url(shared: str | None) -> str:
     else:
         from headway.service.opening import state_folder
 
-        path = state_folder() / "run.db"
+        path = state_folder("say where the budget is kept: --shared FILE, or a store's URL") / "run.db"
     return f"sqlite:///{quote(os.fspath(path.absolute()))}"
 
 

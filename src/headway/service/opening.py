@@ -84,11 +84,14 @@ def check_store_url(url: str) -> None:
         raise ConfigError(f"store URL {url!r} cannot be read: {error}") from error
 
 
-def state_folder() -> Path:
+def state_folder(instead: str = "name a policy file") -> Path:
     r"""The user's folder for state, created for the user alone (0700) if it is missing.
 
     ``$XDG_STATE_HOME/headway`` (where that is absolute, as the XDG Base Directory Specification asks), else
     ``~/.local/state/headway``; on Windows ``%LOCALAPPDATA%\headway``.
+
+    Args:
+        instead: what does without it, for the message.
 
     Raises:
         ConfigError: it cannot be had; says which setting helps.
@@ -101,7 +104,7 @@ def state_folder() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
         raise ConfigError(
-            f"no folder for state: {error}; set {variable} to a folder that can be written, or name a policy file"
+            f"no folder for state: {str(error).rstrip('.')}; set {variable} to a folder that can be written, or {instead}"
         ) from error
     return folder
 
