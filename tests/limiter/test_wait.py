@@ -477,6 +477,32 @@ def test_nobody_waits_for_a_place_in_a_queue_to_be_told_that_its_delay_is_too_lo
 
 
 @pytest.mark.parametrize("kind", [0, 1])
+def test_nobody_waits_for_a_lease_to_be_told_that_a_queue_s_delay_is_too_long(clock: ManualClock, kind: int) -> None:
+    """However early the lease is given back: place and delay together take at least as long as the delay does now."""
+    queue = Limit("queue", "1 per 10 s burst 3", by="id", algorithm="leaky-bucket-queue")
+    limiter = KINDS[kind](queue, Limit("slots", "2 at once for 1 hour", by="id"), store=MemoryStore(clock=clock))
+    begun = clock.now
+    for _ in range(2):
+        run(limiter.hit(id="k"))
+    refused = run(limiter.wait(id="k", deadline=19))
+    assert (refused.allowed, clock.now) == (False, begun)
+    assert refused.outcomes["queue"].retry_after == 20 * SECOND
+    assert not run(limiter.wait(id="k", deadline=21)).allowed
+    assert clock.now == begun + 21 * SECOND, "it might have been given back in time"
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_a_queue_beside_what_never_passes_has_not_refused(clock: ManualClock, kind: int) -> None:
+    """No time is told that no waiting would help, and only the limit that never admits is named."""
+    queue = Limit("queue", "1 per 10 s burst 3", by="id", algorithm="leaky-bucket-queue")
+    limiter = KINDS[kind](queue, Limit("small", "1 per 10 s", by="id"), store=MemoryStore(clock=clock))
+    run(limiter.hit(id="k"))
+    refused = run(limiter.wait(id="k", cost=2, deadline=60))
+    assert refused.never
+    assert [limit.name for limit in refused.verdict.violated] == ["small"]
+
+
+@pytest.mark.parametrize("kind", [0, 1])
 def test_another_limit_s_wait_lets_a_queue_leak_meanwhile(clock: ManualClock, kind: int) -> None:
     """Whoever waits 60 s for one limit finds the other's queue empty by then, so 60 s is all that it takes."""
     queue = Limit("queue", "1 per 10 s burst 3", by="id", algorithm="leaky-bucket-queue")

@@ -207,7 +207,8 @@ def _in_all(refusal: Decision) -> Decision:
         outcome if outcome is None or limit.shadow else _with_delay(limit, outcome, cost, wait)
         for limit, outcome, cost in zip(verdict.limits, verdict.outcomes, verdict.costs, strict=True)
     ]
-    return Decision.of(replace(verdict, outcomes=tuple(outcomes))) if wait else refusal
+    none = refusal.allowed or refusal.never
+    return refusal if none else Decision.of(replace(verdict, outcomes=tuple(outcomes)))
 
 
 def _with_delay(limit: Limit, outcome: Outcome, cost: int, wait: int) -> Outcome:

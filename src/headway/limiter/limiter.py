@@ -160,7 +160,7 @@ class Limiter(BaseLimiter):
         Args:
             attributes: as for ``hit``.
             cost: the estimate; as for ``hit``.
-            ttl: seconds until the reservation expires by itself; then the estimate stays charged.
+            ttl: seconds until it expires by itself; then the estimate stays charged. A place at once has its quota's time.
             debt: whether ``commit`` charges an actual cost above the estimate without asking (the limit then takes
                 longer to recover); else what exceeds the estimate stays uncharged.
             named: attributes by keyword.
