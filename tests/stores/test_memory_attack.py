@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 
 import pytest
 from benchmarks import memory_attack
@@ -30,6 +31,41 @@ def test_keys_that_recover_make_room_as_fast_as_new_ones_come() -> None:
         clock.advance(ns=1_000_000)
         assert len(store) <= 2_000
     assert store.full_count == 0
+
+
+@pytest.mark.parametrize("algorithm", ["gcra", "sliding-log", "fixed-window"])
+@pytest.mark.parametrize("many", [False, True], ids=["one limit", "two limits"])
+def test_long_keys_do_not_fill_the_memory(algorithm: str, many: bool) -> None:
+    """A hundred keys of 100 KB, in every shape a key has, take no more room than a hundred short ones."""
+    store = MemoryStore(clock=ManualClock())
+    limits = [Limit("a", "2 per hour", by="id", algorithm=algorithm), Limit("b", "2 per hour", by=("id", "other"))]
+    limiter = Limiter(*limits[: 1 + many], store=store)
+    tracemalloc.start()
+    for number in range(100):
+        long = f"{number}" + "x" * 100_000
+        values: list[object] = [long, long.encode(), (long, "y"), 10**200_000 + number]
+        assert limiter.hit(id=values[number % 4], other="z").allowed
+        del long, values
+    assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    tracemalloc.stop()
+    assert len(store) == 100 * (1 + many)
+
+
+@pytest.mark.parametrize("cost", [1, 2])
+def test_a_long_key_is_counted_like_a_short_one(cost: int) -> None:
+    """It is refused, given back and reset by whatever way it comes, and another long one is another key."""
+    limiter = Limiter(Limit("a", "2 per hour", by="id"), store=MemoryStore(clock=ManualClock()))
+    key, other = "x" * 300 + "1", "x" * 300 + "2"
+    first = limiter.hit(id=key, cost=cost)
+    for _ in range(2 - cost):
+        assert limiter.hit(id=key).allowed
+    assert not limiter.hit(id=key).allowed
+    assert not limiter.peek(id=key).allowed
+    assert limiter.hit({"id": other}).allowed
+    limiter.refund(first)
+    assert limiter.peek(id=key, cost=0).remaining == cost
+    limiter.reset(id=other)
+    assert limiter.peek(id=other, cost=0).remaining == 2
 
 
 def test_the_script_says_what_it_found() -> None:

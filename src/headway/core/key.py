@@ -11,10 +11,13 @@ from typing import Final
 
 from headway.errors import AttributeUnusable
 
-__all__ = ["Key", "encode_key", "key_part", "key_prefix"]
+__all__ = ["LONGEST_KEPT", "Key", "encode_key", "kept", "key_part", "key_prefix"]
 
 Key = str | bytes | tuple["Key", ...]
 """A canonical value (one attribute) or the tuple of them in the order of the limit's ``by``."""
+
+LONGEST_KEPT: Final = 256
+"""Characters or bytes of a key that a store in this process keeps as they are."""
 
 _VERSION = b"h1"
 _DEEPEST: Final = 32
@@ -86,3 +89,21 @@ def _encode(key: Key, parts: list[bytes]) -> None:
     tag, raw = (b"s", key.encode("utf-8", "surrogatepass")) if isinstance(key, str) else (b"b", key)
     parts.append(b"%s%d:" % (tag, len(raw)))
     parts.append(raw)
+
+
+def kept(key: Key) -> Key:
+    """What a store in this process keeps a key as: the key, or the digest of a long one.
+
+    Callers choose their keys, so the number of keys bounds a store's memory only if each of them is short.
+    """
+    if (len(key) if key.__class__ is str else _length(key)) <= LONGEST_KEPT:
+        return key
+    import hashlib  # slow to import, and few keys are long
+
+    parts: list[bytes] = []
+    _encode(key, parts)
+    return b"sha256:" + hashlib.sha256(b"".join(parts)).digest()
+
+
+def _length(key: Key) -> int:
+    return sum(map(_length, key)) + len(key) if isinstance(key, tuple) else len(key)

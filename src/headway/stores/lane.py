@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from headway.core.bill import settle
 from headway.core.gcra import Gcra
-from headway.core.key import Key
+from headway.core.key import LONGEST_KEPT, Key, kept
 from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.stores.clock import AnchoredClock, Clock
@@ -94,6 +94,7 @@ class Lane:
         self, keys: Sequence[Key], costs: Sequence[int], commit: bool, now: int
     ) -> tuple[bool, int, Sequence[State | None]]:
         """The long way, for everything; the lock is held."""
+        keys = [kept(key) for key in keys]
         states = [table.states.get(key) for table, key in zip(self._tables, keys, strict=True)]
         settled = settle(self._rules, states, costs, now, shadows=self._shadows)
         if commit and settled.writes:
@@ -138,7 +139,7 @@ class Lane:
                     else:
                         states[key] = now + step
                         made = (True, now, cost, key, tat)
-                elif tat is None and fits:
+                elif tat is None and fits and len(key) <= LONGEST_KEPT:
                     enter(table, key, now + step, now)
                     made = (True, now, cost, key, None)
                 else:

@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from headway.core.change import Change
 from headway.core.charge import Charge
-from headway.core.key import Key
+from headway.core.key import Key, kept
 from headway.core.limit import Algorithm, Limit
 from headway.core.rule import State
 from headway.errors import ConfigError, StoreFull
@@ -76,10 +76,11 @@ class MemoryStore:
         with self._lock:
             now = self.clock()
             tables = [self._table(charge.namespace, charge.limit) for charge in charges]
-            states = [table.states.get(charge.key) for table, charge in zip(tables, charges, strict=True)]
+            keys = [kept(charge.key) for charge in charges]
+            states = [table.states.get(key) for table, key in zip(tables, keys, strict=True)]
             settled, costs, at = settled_late(charges, states, now, now if since is None else since)
             if commit and settled.writes:
-                self._write([(tables[index], charges[index].key, new) for index, new in settled.writes], now)
+                self._write([(tables[index], keys[index], new) for index, new in settled.writes], now)
         return Answer(settled.allowed, at, settled.outcomes, costs)
 
     def advance_late(self, charges: Sequence[Charge], since: int) -> Answer:
@@ -94,11 +95,12 @@ class MemoryStore:
             in_times = []
             for change in changes:
                 table = self._table(change.charge.namespace, change.charge.limit)
-                state = table.states.get(change.charge.key)
+                key = kept(change.charge.key)
+                state = table.states.get(key)
                 new, in_time = change.applied(state, now)
                 in_times.append(in_time)
                 if new is not state:
-                    writes.append((table, change.charge.key, new))
+                    writes.append((table, key, new))
             if writes:
                 self._write(writes, now)
         return tuple(in_times)
@@ -127,7 +129,7 @@ class MemoryStore:
         """See ``Store.clears_after``."""
         with self._lock:
             now = self.clock()
-            state = self._table(charge.namespace, charge.limit).states.get(charge.key)
+            state = self._table(charge.namespace, charge.limit).states.get(kept(charge.key))
             return charge.limit.rule.clears_after(state, now, charge.cost), now
 
     def reset(self, charges: Sequence[Charge]) -> None:
@@ -135,8 +137,9 @@ class MemoryStore:
         with self._lock:
             for charge in charges:
                 states = self._table(charge.namespace, charge.limit).states
-                if charge.key in states:
-                    states[charge.key] = None  # its place in the ring is given up when the ring comes round
+                key = kept(charge.key)
+                if key in states:
+                    states[key] = None  # its place in the ring is given up when the ring comes round
 
     def close(self) -> None:
         """Forget everything."""
