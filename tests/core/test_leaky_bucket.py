@@ -138,6 +138,10 @@ def test_a_full_queue_s_last_unit_is_told_its_delay() -> None:
     standing = rule.decide(state, 0, 0)[1]
     assert [rule.delay_after(standing, 1, wait * SECOND) for wait in (1, 2, 3, 9)] == [2 * SECOND, SECOND, 0, 0]
     assert rule.delay_after(standing, 2, 4 * SECOND) == SECOND
+    thirds = Limit("l", "3/s burst 9", algorithm=QUEUE).rule
+    assert isinstance(thirds, LeakyBucketQueue)
+    six = thirds.decide(thirds.decide(None, 0, 6)[0], 0, 0)[1]
+    assert [thirds.delay_after(six, 1, wait * SECOND) for wait in (0, 1, 2)] == [2 * SECOND, SECOND, 0]
     nodelay = LeakyBucketQueue(Gcra(SECOND, 3 * SECOND), 3)
     assert nodelay.delay_after(refused, 1, SECOND) == 0
 
