@@ -156,7 +156,7 @@ paths:
 def test_an_openapi_document(content: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     """A document in YAML or JSON is known by its content, and its findings have lines."""
     assert run(write("api", content)) == 1
-    assert "GET /items: no 429 among its responses" in capsys.readouterr().out
+    assert "GET /items: no 429 among its responses" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -408,3 +408,29 @@ def test_a_server_that_trickles_is_not_waited_for(
         over.set()
         thread.join(10)
     assert says in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "133"])
+@pytest.mark.parametrize("answers", [1, 3])
+def test_no_line_is_wider_than_the_terminal(
+    columns: str, answers: int, write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Marks, tables, findings and reasons are wrapped between words; fixes are text to copy, and stay as they are."""
+    monkeypatch.setenv("COLUMNS", columns)
+    capture = (
+        "HTTP/1.1 429 Slow\r\nRetry-After: soon, or a little later than that\r\nServer: nginx\r\n\r\nToo many\n"
+        * answers
+    )
+    assert run(write("refusal.txt", capture).replace(str(Path.cwd()), ""), "--fix", "none") == 1
+    lines = capsys.readouterr().out.splitlines()
+    path = [line for line in lines if "refusal.txt" in line]
+    assert path
+    assert not [line for line in lines if len(line) > min(120, int(columns)) and line not in path]
+
+
+def test_a_terminals_width_that_is_no_number_is_left_alone(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """COLUMNS may hold anything."""
+    monkeypatch.setenv("COLUMNS", "wide")
+    assert run(write("refusal.txt", CURL.format(wait=11)), "--fail-on", "never") == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from headway.analysis.lint.audit import Graded, Report
 from headway.analysis.lint.finding import Finding
@@ -15,6 +15,7 @@ __all__ = ["shown_servers", "text"]
 
 _PLACES: Final = 5
 _ROWS: Final = 40
+_WORDS: Final[Any] = {"break_on_hyphens": False, "break_long_words": False}
 _NAMES: Final = {
     "status": "a status of its own",
     "reason": "a reason for programs",
@@ -42,11 +43,11 @@ def text(report: Report, servers: Sequence[str], width: int = 100) -> str:
         servers: whose fixes to show, of ``rules.SERVERS``; none shows none.
         width: columns.
     """
-    lines = [f"{_clean(report.target)}: {report.looked_at}"]
+    lines = _wrapped(f"{_clean(report.target)}: {report.looked_at}", width)
     if len(report.graded) == 1:
-        lines += ["", *_marks(report.graded[0])]
+        lines += ["", *_marks(report.graded[0], width)]
     elif report.graded:
-        lines += ["", *_table(report.graded)]
+        lines += ["", *_table(report.graded, width)]
     else:
         lines += ["", "no refusal was seen, so nothing is scored"]
     shown: dict[str, str] = {}
@@ -56,22 +57,23 @@ def text(report: Report, servers: Sequence[str], width: int = 100) -> str:
     return "\n".join(lines)
 
 
-def _marks(graded: Graded) -> Iterator[str]:
+def _marks(graded: Graded, width: int) -> Iterator[str]:
     title = f"{graded.status} {graded.kind}" if graded.status is not None else graded.kind
     score = "not scored" if graded.score is None else f"{graded.score} %"
     yield f"{title}: {score}"
     for mark in graded.marks:
         points = "–" if mark.points is None else f"{mark.points}/{BEST}"
-        yield f"  {points:<4} {_NAMES[mark.property]:<22} {_clean(mark.evidence)}"
+        yield from _wrapped(_clean(mark.evidence), width, f"  {points:<4} {_NAMES[mark.property]:<22} ")
 
 
-def _table(graded: Sequence[Graded]) -> Iterator[str]:
+def _table(graded: Sequence[Graded], width: int) -> Iterator[str]:
     worst = sorted(graded, key=lambda one: (one.score is None, one.score))
     yield f"{'score':>5}  {'  '.join(f'{name:>6}' for name in PROPERTIES)}  response"
     for one in worst[:_ROWS]:
         points = "  ".join(f"{'–' if mark.points is None else mark.points:>6}" for mark in one.marks)
         score = "–" if one.score is None else str(one.score)
-        yield f"{score:>5}  {points}  {one.status or ''} {one.kind}  {_clean(str(one.place))}"
+        response = f"{one.status or ''} {one.kind}  {_clean(str(one.place))}"
+        yield from _wrapped(response, width, f"{score:>5}  {points}  ")
     if len(worst) > _ROWS:
         yield f"       and {len(worst) - _ROWS} more, none worse"
 
@@ -89,14 +91,12 @@ def _rule(
 ) -> Iterator[str]:
     """One rule with its findings; ``shown`` holds the fixes that stand above, by their text."""
     rule = rules()[name]
-    yield f"{rule.level}: {rule.what} [{name}]"
+    yield from _wrapped(f"{rule.level}: {rule.what} [{name}]", width, then="  ")
     for one in found[:_PLACES]:
-        yield f"  {_clean(str(one.place))}: {_clean(one.message)}"
+        yield from _wrapped(f"{_clean(str(one.place))}: {_clean(one.message)}", width, "  ", "    ")
     if len(found) > _PLACES:
         yield f"  and {len(found) - _PLACES} more"
-    yield from textwrap.wrap(
-        f"{rule.why} ({rule.source})", width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
-    )
+    yield from _wrapped(f"{rule.why} ({rule.source})", width, "  ")
     for server in servers:
         first = shown.setdefault(f"{server} {rule.fixes[server]}", name)
         if first != name:
@@ -112,6 +112,21 @@ def _sum(report: Report) -> str:
     parts = [f"{count} {level}{'s' if count != 1 else ''}" for level, count in counts.items() if count]
     score = "not scored" if report.score is None else f"score {report.score} %"
     return f"{score}; {', '.join(parts) or 'no findings'}"
+
+
+def _wrapped(words: str, width: int, first: str = "", then: str | None = None) -> list[str]:
+    """Words in lines of at most so many columns, but for words that are longer, such as addresses: these stay whole.
+
+    Args:
+        words: what to say.
+        width: columns.
+        first: before the first line.
+        then: before the others; None indents them as far, or half the width at most.
+    """
+    indent = " " * min(len(first), width // 2) if then is None else then
+    if len(first) > width // 2 and then is None:  # no room beside it
+        return [first.rstrip(), *textwrap.wrap(words, width, initial_indent="    ", subsequent_indent="    ", **_WORDS)]
+    return textwrap.wrap(words, width, initial_indent=first, subsequent_indent=indent, **_WORDS) or [first.rstrip()]
 
 
 def _clean(words: str) -> str:
