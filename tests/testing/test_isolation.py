@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import pickle
+import threading
 import weakref
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headway import AsyncLimiter, Limit, Limiter, MemoryStore, Overridden, ProvidedLimit, When
+from headway.errors import ConfigError
 from headway.limiter import base
+from headway.stores import url
 from headway.stores.sqlite import SqliteStore
 from headway.testing import Isolation, ManualClock, isolated
 
@@ -254,3 +261,160 @@ def test_shadow_limits_count_from_nothing_inside_and_go_on_afterwards() -> None:
         limiter.hit()
         assert limiter.shadow_report().of("trial").would_refuse == 1
     assert limiter.shadow_report().of("trial").requests == 1
+
+
+@pytest.mark.parametrize("kind", [Limiter, AsyncLimiter])
+def test_a_file_that_a_limiter_made_inside_names_is_not_touched(
+    kind: type[Limiter] | type[AsyncLimiter], tmp_path: Path
+) -> None:
+    """It is not even created, be the limiter closed or not; outside it is, by the first decision."""
+    file = tmp_path / "limits.db"
+    with isolated():
+        limiter = kind(HOUR, store=f"sqlite:///{file}")
+        hit = limiter.hit(ip="a")
+        assert (asyncio.run(hit) if isinstance(limiter, AsyncLimiter) else hit).allowed  # type: ignore[arg-type,union-attr]
+        with pytest.raises(ConfigError, match="names no file"):
+            kind(HOUR, store="sqlite:///")
+    assert not list(tmp_path.iterdir())
+    hit = limiter.hit(ip="a")
+    assert (asyncio.run(hit) if isinstance(limiter, AsyncLimiter) else hit).remaining == 4  # type: ignore[arg-type,union-attr]
+    assert file.exists()
+    assert isinstance(pickle.loads(pickle.dumps(Limiter(HOUR, store=f"sqlite:///{file}"))), Limiter)
+    closed = limiter.close()
+    if closed is not None:
+        asyncio.run(closed)
+    assert type(Limiter(HOUR, store=f"sqlite:///{file}").store) is SqliteStore
+
+
+def test_a_limiter_made_in_the_inner_one_is_the_outer_one_s_afterwards(tmp_path: Path) -> None:
+    """Between the end of the inner isolation and the end of the outer one it does not work on its own store."""
+    with isolated() as outer:
+        with isolated():
+            made = Limiter(HOUR, store=f"sqlite:///{tmp_path}/limits.db")
+            assert admitted(made, 6) == 5
+        assert admitted(made, 6) == 5
+        outer.travel(3600)
+        assert admitted(made, 6) == 5
+        assert not list(tmp_path.iterdir())
+    assert admitted(made, 6) == 5
+    assert list(tmp_path.iterdir())
+    made.close()
+
+
+def test_isolations_that_stop_in_another_order_leave_no_trace() -> None:
+    """Fixtures of different scopes may: the last to stop gives everything back."""
+    limiter, store = Limiter(HOUR), None
+    store = limiter.store
+    assert admitted(limiter, 2) == 2
+    first, second = Isolation(), Isolation()
+    first.start()
+    first.off()
+    assert admitted(limiter, 9) == 9
+    second.start()
+    assert admitted(limiter, 6) == 5
+    first.stop()
+    assert admitted(limiter, 1) == 0, "the second one goes on"
+    made = Limiter(HOUR, store=store)
+    second.stop()
+    assert limiter.store is made.store is store
+    assert admitted(limiter, 6) == 3
+    assert (base.on_creation, url.files) == ([], [])
+
+
+def test_a_limiter_made_on_an_isolated_one_s_store_shares_it_inside_and_out(tmp_path: Path) -> None:
+    """Also one of the other kind, and in an isolation within another: none is left on the test's memory and clock."""
+    for place in ("memory://", f"sqlite:///{tmp_path}/limits.db"):
+        first = Limiter(HOUR, store=place)
+        own = first.store
+        with isolated():
+            outer = Limiter(HOUR, store=first.store)
+            assert admitted(first, 3) + admitted(outer, 3) == 5
+            with isolated() as inner:
+                second, third = Limiter(HOUR, store=first.store), AsyncLimiter(HOUR, store=first.store)
+                assert admitted(first, 3) + admitted(second, 1) == 4
+                assert [asyncio.run(third.hit(ip="192.0.2.1")).allowed for _ in range(2)] == [True, False]
+                inner.travel(3600)
+                assert admitted(second, 6) == 5
+            assert admitted(second, 1) == 0, "what the first and the outer one spent"
+        assert first.store is second.store is outer.store is own
+        assert admitted(first, 3) + admitted(second, 3) == 5
+        assert not asyncio.run(third.hit(ip="192.0.2.1")).allowed
+        assert second._timer is first._timer is not inner.clock
+        first.close()
+
+
+def test_an_isolation_starts_once_and_stops_once() -> None:
+    """A second start is an error and changes nothing; a second stop is none."""
+    isolation = Isolation()
+    isolation.stop()
+    with isolation:
+        with pytest.raises(RuntimeError, match="has started already"):
+            isolation.start()
+        assert len(base.on_creation) == 1
+    isolation.stop()
+    assert not base.on_creation
+
+
+def test_limiters_that_other_threads_make_meanwhile_are_isolated() -> None:
+    """However the beginning of an isolation and the making of a limiter fall together."""
+    made: list[Limiter] = []
+    done = threading.Event()
+
+    def make() -> None:
+        while not done.is_set() and len(made) < 300:
+            made.append(Limiter(HOUR))
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(10):
+            with isolated() as limits:
+                assert {id(limiter.store.clock) for limiter in list(made)} <= {id(limits.clock)}  # type: ignore[attr-defined]
+            assert id(limits.clock) not in {id(limiter.store.clock) for limiter in list(made)}  # type: ignore[attr-defined]
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "ns"),
+    [
+        (1, 10**9),
+        (0.5, 5 * 10**8),
+        (Fraction(1, 3), 333333333),
+        (timedelta(days=-1), -86_400 * 10**9),
+        (Decimal("1.5"), 15 * 10**8),
+    ],
+)
+def test_time_passes_by_whatever_says_how_long(seconds: Any, ns: int) -> None:
+    """Seconds of any kind of number, or a ``timedelta``."""
+    clock = ManualClock(0)
+    clock.advance(seconds)
+    assert clock.now == ns
+    assert ManualClock(timedelta(0)).advance(seconds) == ns
+
+
+def test_a_clock_goes_to_a_moment_with_a_time_zone() -> None:
+    """A ``datetime`` is taken at its word, exactly; one that says no zone means nothing."""
+    moment = datetime(2026, 3, 29, 2, 30, 0, 1, tzinfo=timezone(timedelta(hours=1)))
+    clock = ManualClock(moment)
+    assert clock.now == 1_774_747_800_000_001_000
+    clock.set(moment.astimezone(UTC) + timedelta(seconds=1))
+    assert clock.now == 1_774_747_801_000_001_000
+    with pytest.raises(ValueError, match="says no time zone"):
+        clock.set(datetime(2026, 3, 29))  # noqa: DTZ001  # that is the point
+
+
+@pytest.mark.parametrize("seconds", ["5", None, True, [1], float("nan"), float("inf"), Decimal("nan")])
+def test_what_is_no_time_is_named(seconds: Any) -> None:
+    """And the clock stays where it is."""
+    with isolated() as limits:
+        before = limits.clock.now
+        for go in (limits.travel, limits.clock.advance, limits.clock.set, ManualClock):
+            with pytest.raises((TypeError, ValueError), match=r"is no time; expected"):
+                go(seconds)
+        with pytest.raises(TypeError, match=r"ns is 1.5, a float; expected whole nanoseconds"):
+            limits.clock.advance(ns=1.5)  # type: ignore[arg-type]
+        assert limits.clock.now == before

@@ -276,3 +276,93 @@ def test_the_plugin_loads_nothing_before_it_is_used(tmp_path: Path) -> None:
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("how", ["headway_limits", "marker", "option"])
+def test_what_other_fixtures_make_and_ask_is_isolated_too(run: pytest.Pytester, how: str) -> None:
+    """Wherever ``headway_limits`` stands among a test's fixtures, whatever their scope: no file is made, no count leaks."""
+    if how == "option":
+        run.makeini("[pytest]\nheadway_isolate = true")
+    run.makepyfile(
+        test_app=f"""
+        import os
+        import pytest
+        from headway import Limit, Limiter
+        from app import get
+
+        pytestmark = [pytest.mark.headway()] if {how == "marker"} else []
+
+        @pytest.fixture(scope="module")
+        def made():
+            return Limiter(Limit("route", "5 per hour", by="ip"), store="sqlite:///limits.db")
+
+        @pytest.fixture(params=[1, 2])
+        def spent(request, made):
+            for _ in range(request.param):
+                made.hit(ip="a")
+                get()
+            return request.param
+
+        @pytest.mark.parametrize("number", ["x", "y"])
+        def test_it(made, spent, number{", headway_limits" if how == "headway_limits" else ""}):
+            assert made.hit(ip="a").remaining == 4 - spent
+            assert [get() for _ in range(6 - spent)] == [200] * (5 - spent) + [429]
+            assert not os.path.exists("limits.db")
+        """
+    )
+    assert outcomes(run) == {"passed": 4}
+
+
+def test_asynchronous_tests_and_applications_are_isolated(run: pytest.Pytester) -> None:
+    """Under AnyIO's plugin, with an application that was made at import and one that the test makes."""
+    run.makepyfile(
+        test_app="""
+        import httpx
+        import pytest
+        from fastapi import FastAPI
+        from headway import AsyncLimiter, Limit
+        from headway.adapters.fastapi import install
+
+        pytestmark = [pytest.mark.anyio, pytest.mark.headway()]
+
+        @pytest.fixture
+        def anyio_backend():
+            return "asyncio"
+
+        def create_app():
+            app = FastAPI()
+            install(app, AsyncLimiter(Limit("all", "2 per hour", by="address"), store="redis://127.0.0.1:1/0"))
+            app.get("/")(lambda: "hello")
+            return app
+
+        app = create_app()
+
+        @pytest.mark.parametrize("number", [1, 2])
+        @pytest.mark.parametrize("make", [lambda: app, create_app])
+        async def test_it(headway_limits, make, number):
+            transport = httpx.ASGITransport(make())
+            async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+                for _ in range(2):
+                    assert [(await client.get("/")).status_code for _ in range(3)] == [200, 200, 429]
+                    headway_limits.travel(3600)
+        """
+    )
+    assert outcomes(run) == {"passed": 4}
+
+
+def test_each_process_of_a_distributed_run_isolates_its_own(run: pytest.Pytester) -> None:
+    """With pytest-xdist tests are isolated in whatever process they run."""
+    pytest.importorskip("xdist")
+    run.makeini("[pytest]\nheadway_isolate = true")
+    run.makepyfile(
+        test_app="""
+        import pytest
+        from app import get
+
+        @pytest.mark.parametrize("number", range(3))
+        def test_it(number):
+            assert [get() for _ in range(6)] == [200] * 5 + [429]
+        """
+    )
+    fewer = [word for name in ("cacheprovider", "hypothesispytest", "faker", "anyio") for word in ("-p", f"no:{name}")]
+    assert run.runpytest_subprocess("-n", "1", *fewer).parseoutcomes() == {"passed": 3}

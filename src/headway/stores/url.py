@@ -10,15 +10,19 @@ from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ["check_networked", "is_networked", "open_async_store", "open_store"]
+__all__ = ["check_networked", "files", "is_networked", "open_async_store", "open_store"]
 
 _ACCEPTED = (
     "memory://, sqlite:///relative/file.db, sqlite:////absolute/file.db, postgresql://user@host/database, "
     "redis://host:port/db (rediss:// with TLS), unix:///path/to/socket, redis+sentinel://host1,host2/service/db or "
     "redis+cluster://host1,host2"
 )
+files: list[Callable[[Path], Store]] = []
+"""For test tools: what opens the files of SQLite URLs instead of ``SqliteStore``, the last one."""
+
 _POSTGRES = ("postgresql:", "postgres:")
 _REDIS = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
 
@@ -144,7 +148,8 @@ def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
         raise ConfigError(
             f"store URL {url!r} names no file; expected sqlite:///relative/file.db or sqlite:////absolute/file.db"
         )
-    return SqliteStore((base or Path.cwd()) / path[1:])
+    file = (base or Path.cwd()) / path[1:]
+    return files[-1](file) if files else SqliteStore(file)
 
 
 def _missing(extra: str, url: str) -> ExtraMissing:

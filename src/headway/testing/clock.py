@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from math import isfinite
 from numbers import Rational
 from typing import TYPE_CHECKING
 
@@ -19,29 +21,43 @@ class ManualClock:
     """A clock for tests: pass it to a store as ``clock=``. A limiter on such a store waits by moving it.
 
     Args:
-        start: seconds since 1970; an int, a Fraction, or a float (taken as exactly the number it is).
+        start: seconds since 1970, an int, a Fraction, or a float (taken as exactly the number it is); or a ``datetime``
+            with a time zone. Where seconds are expected a ``timedelta`` will do.
 
     Attributes:
         now: ns since 1970; may be set, backwards too.
     """
 
-    def __init__(self, start: Rational | float = 1_800_000_000) -> None:
-        self.now = _nanoseconds(start)
+    def __init__(self, start: Rational | float | timedelta | datetime = 1_800_000_000) -> None:
+        self.now = _instant(start)
         self._lock = threading.Lock()
 
     def __call__(self) -> int:
         """Ns since 1970."""
         return self.now
 
-    def advance(self, seconds: Rational | float = 0, *, ns: int = 0) -> int:
-        """Move by that much (negative: a step back); the new time in ns. Parts of a nanosecond are dropped."""
+    def advance(self, seconds: Rational | float | timedelta = 0, *, ns: int = 0) -> int:
+        """Move by that much (negative: a step back); the new time in ns. Parts of a nanosecond are dropped.
+
+        Raises:
+            TypeError: what is no number of seconds, or an ``ns`` that is not whole.
+            ValueError: NaN or infinity.
+        """
+        if isinstance(ns, bool) or not isinstance(ns, int):
+            raise TypeError(f"ns is {ns!r}, a {type(ns).__name__}; expected whole nanoseconds")
+        by = _nanoseconds(seconds) + ns
         with self._lock:
-            self.now += _nanoseconds(seconds) + ns
+            self.now += by
             return self.now
 
-    def set(self, seconds: Rational | float) -> None:
-        """Go to that many seconds since 1970."""
-        self.now = _nanoseconds(seconds)
+    def set(self, seconds: Rational | float | timedelta | datetime) -> None:
+        """Go to that many seconds since 1970, or to a moment with a time zone.
+
+        Raises:
+            TypeError: what is neither.
+            ValueError: NaN, infinity or a moment without a time zone.
+        """
+        self.now = _instant(seconds)
 
     def ticks(self) -> int:
         """The clock as a waiting caller's timer: the same nanoseconds."""
@@ -75,5 +91,20 @@ class ManualClock:
             await asyncio.sleep(0)
 
 
-def _nanoseconds(seconds: Rational | float) -> int:
+def _instant(moment: Rational | float | timedelta | datetime) -> int:
+    if not isinstance(moment, datetime):
+        return _nanoseconds(moment)
+    if moment.utcoffset() is None:
+        raise ValueError(f"{moment!r} says no time zone; expected one that does, such as datetime(…, tzinfo=UTC)")
+    return _nanoseconds(moment - datetime(1970, 1, 1, tzinfo=UTC))
+
+
+def _nanoseconds(seconds: Rational | float | timedelta) -> int:
+    if isinstance(seconds, timedelta):
+        return (seconds // timedelta(microseconds=1)) * 1_000
+    whole = isinstance(seconds, Rational) and not isinstance(seconds, bool)
+    if not whole and not (hasattr(seconds, "as_integer_ratio") and not isinstance(seconds, bool)):
+        raise TypeError(f"{seconds!r}, a {type(seconds).__name__}, is no time; expected seconds or a timedelta")
+    if not whole and not isfinite(seconds):
+        raise ValueError(f"{seconds!r} is no time; expected a finite number of seconds")
     return int(Fraction(seconds) * _SECOND)

@@ -14,6 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from headway.testing.isolation import Isolation
 
+_FIXTURE = "headway_limits"
 _MARKER = (
     "headway(*, off=False, isolate=True): isolate all of headway's limiters during this test; off=True: they admit "
     "everything and count nothing; isolate=False: leave them alone although headway_isolate is set."
@@ -37,14 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give the fixture to every test that is marked, or to all; before its other fixtures, so those are isolated too."""
+    """Give the fixture to every test that is marked, or to all.
+
+    It comes before all other fixtures of a test, however it got there: what those make and ask is isolated too.
+    """
     everywhere = config.getini("headway_isolate")
     for item in items:
         marker = item.get_closest_marker("headway")
         wanted = everywhere if marker is None else _options(item, marker)[1]
         names = getattr(item, "fixturenames", None)
-        if wanted and names is not None and "headway_limits" not in names:
-            item.fixturenames = ["headway_limits", *names]  # type: ignore[attr-defined]  # of functions and doctests
+        if names is not None and (wanted or _FIXTURE in names):
+            others = [name for name in names if name != _FIXTURE]
+            item.fixturenames = [_FIXTURE, *others]  # type: ignore[attr-defined]  # of functions and doctests
 
 
 @pytest.fixture
