@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import psycopg
 import psycopg_pool
 import pytest
+from psycopg.rows import dict_row, namedtuple_row, scalar_row
 
 from headway import AsyncLimiter, DeadlineTooSoon, Limit, Limiter
 from headway.client import Pace
@@ -36,11 +38,14 @@ EVERY = (
 )
 
 
+SLOW = (Limit("bucket", "5 per day", by="id"), Limit("log", "5 per day", by="id", algorithm="sliding-log"))
+
+
 @pytest.fixture
 def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is sent on connections of the store's own, a statement a round trip."""
     sent: list[str] = []
-    execute = psycopg.Connection.execute
+    execute = psycopg.Cursor.execute
 
     def counted(self: Any, text: Any, *words: Any, **named: Any) -> Any:
         sent.append(str(text))
@@ -52,7 +57,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         sent.append(text.decode())
         return ask(self, text, *words)
 
-    monkeypatch.setattr(Connection, "execute", counted)
+    monkeypatch.setattr(psycopg.Cursor, "execute", counted)
     monkeypatch.setattr(Connection, "ask", asked)
     return sent
 
@@ -180,6 +185,72 @@ def test_asynchronous_connections_and_pools_that_somebody_brings(url: str, schem
 
     asyncio.run(main())
     assert Limiter(limit, store=PostgresStore(url)).peek(user="u", cost=0).remaining == 1
+
+
+@pytest.mark.parametrize("rows", [dict_row, namedtuple_row, scalar_row])
+@pytest.mark.parametrize("cursor", [psycopg.Cursor, psycopg.ClientCursor, psycopg.RawCursor])
+def test_rows_and_cursors_that_an_owner_likes_make_no_difference(
+    rows: Any, cursor: type[psycopg.Cursor[Any]], url: str, schema: str
+) -> None:
+    """A connection and a pool whose rows are dicts, or whose cursors bind by themselves, decide like any other."""
+    conninfo = url.partition("?")[0]
+    named = {"row_factory": rows, "cursor_factory": cursor}
+    with psycopg.connect(conninfo, autocommit=True, **named) as connection:  # type: ignore[call-overload]  # as users write it
+        store = PostgresStore(connection, schema=schema)
+        assert store.init()
+        assert [Limiter(*EVERY, store=store).hit(id="x").degraded for _ in range(2)] == [None, None]
+        assert Limiter(EVERY[0], store=store).hit(id="x").degraded is None
+    with psycopg_pool.ConnectionPool(conninfo, kwargs=named, open=True, min_size=1) as pool:
+        assert Limiter(*EVERY, store=PostgresStore(pool, schema=schema)).hit(id="x").degraded is None
+
+    async def main() -> object:
+        later = {psycopg.Cursor: psycopg.AsyncCursor, psycopg.ClientCursor: psycopg.AsyncClientCursor}
+        kind: Any = later.get(cursor, psycopg.AsyncRawCursor)
+        async with await psycopg.AsyncConnection.connect(conninfo, row_factory=rows, cursor_factory=kind) as connection:
+            limiter = AsyncLimiter(*EVERY, store=AsyncPostgresStore(connection, schema=schema))
+            return (await limiter.hit(id="x")).degraded
+
+    assert asyncio.run(main()) is None
+
+
+def test_a_database_without_an_encoding_serves(url: str, schema: str, server: PostgresServer) -> None:
+    """In SQL_ASCII, by a URL; a connection that is brought is told what it needs."""
+    with psycopg.connect(server.url, autocommit=True) as owner:
+        owner.execute(f"CREATE DATABASE {schema} ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
+    own = server.url.removesuffix("postgres") + schema
+    for limits in (EVERY, EVERY[:1]):
+        with Limiter(*limits, store=f"{own}?deadline=10s") as limiter:
+            assert [limiter.hit(id="ключ").degraded for _ in range(2)] == [None, None]
+
+    async def main() -> object:
+        async with AsyncLimiter(*EVERY, store=f"{own}?deadline=10s") as limiter:
+            return (await limiter.hit(id="x")).degraded
+
+    assert asyncio.run(main()) is None
+    with psycopg.connect(own) as connection:
+        degraded = Limiter(*EVERY, store=PostgresStore(connection)).hit(id="x").degraded
+    assert "connect with client_encoding=utf8" in str(degraded)
+
+
+@pytest.mark.parametrize("length", [900, 1_100, 5_000, 1_000_000])
+def test_a_key_of_any_length_is_a_key(length: int, url: str) -> None:
+    """Keys that no index holds are told apart like others, on each way in; they are changed, refunded and cleared as others."""
+    key, other = [secrets.token_hex(length // 2) + end for end in "ab"]
+    long = "n" * length
+    for namespace in ("default", long):
+        for limits in (SLOW, SLOW[:1]):
+            with Limiter(*limits, store=url, namespace=namespace) as limiter:
+                decision = limiter.hit(id=key)
+                assert decision.degraded is None
+                assert limiter.peek(id=key, cost=0).remaining == decision.remaining
+                assert limiter.peek(id=other, cost=0).remaining > decision.remaining
+                assert limiter.refund(decision)
+                limiter.hit(id=key)
+                limiter.reset(id=key)
+                assert limiter.peek(id=key, cost=0).remaining > decision.remaining
+                limiter.hit(id=key)
+                limiter.change_quota(limits[0].name, limits[0].quota, keep="reset")
+                assert limiter.store.clear(namespace, limits[0]) == 0
 
 
 def test_a_task_that_is_cancelled_in_its_own_transaction(url: str, schema: str) -> None:

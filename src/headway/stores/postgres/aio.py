@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import waiting
+from psycopg.rows import tuple_row
 
 from headway.core.change import Change
 from headway.core.charge import Charge
@@ -131,8 +132,7 @@ class AsyncPostgresStore(BasePostgresStore):
         try:
             async with self._connection(INSTALL_S) as connection:
                 made = await self._install(connection, unlogged)
-                cursor = await connection.execute(PERSISTENCE, (f"{self.inside}.state",))
-                found = await cursor.fetchone()
+                [found] = await _rows(connection, PERSISTENCE, (f"{self.inside}.state",))
                 for role in roles:
                     await connection.execute(grant_sql(self.schema, role))
         except (psycopg.Error, OSError) as error:
@@ -199,7 +199,7 @@ class AsyncPostgresStore(BasePostgresStore):
                     await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     opened = True
                 async with asyncio.timeout(PATIENT_S if patient else None):
-                    rows = await (await connection.execute(trip.text, trip.values)).fetchall()
+                    rows = await _rows(connection, trip.text, trip.values)
                 if opened and trip.ends:
                     await connection.execute("COMMIT")
                     opened = False
@@ -249,6 +249,7 @@ class AsyncPostgresStore(BasePostgresStore):
 
     async def _check(self, connection: Any, end: float) -> bool:
         """See that the schema is there and ours, once; put it in place where that is allowed: True then."""
+        self._judge_encoding(connection.info.encoding)
         ours = self._connections is not None
         async with asyncio.timeout_at(end if ours else None):
             right = self._judge_version(await self._version(connection))
@@ -259,22 +260,29 @@ class AsyncPostgresStore(BasePostgresStore):
         return not right
 
     async def _version(self, connection: Any) -> int | None:
-        there = await (await connection.execute(VERSION, (self.schema,))).fetchone()
+        [there] = await _rows(connection, VERSION, (self.schema,))
         if not there[0]:
             return None
-        found = await (await connection.execute(f"SELECT {self.inside}.schema_version()")).fetchone()
+        [found] = await _rows(connection, f"SELECT {self.inside}.schema_version()")
         return None if found[0] is None else int(found[0])
 
     async def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
         async with connection.transaction():
             await connection.execute("SET LOCAL lock_timeout = 0")
-            await connection.execute("SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
+            await _rows(connection, "SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
             version = await self._version(connection)
             self._judge_version(SCHEMA_VERSION if version is None else version)
             if version == SCHEMA_VERSION:
                 return False
             await connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
             return True
+
+
+async def _rows(connection: Any, text: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """What a statement answers, whatever kind of rows and cursors the connection's owner likes."""
+    cursor = psycopg.AsyncCursor(connection, row_factory=tuple_row)
+    await cursor.execute(text, values)
+    return await cursor.fetchall()
 
 
 class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):

@@ -14,6 +14,7 @@ from headway.core.quota import parse_duration
 from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
+from headway.stores.postgres.codec import DAMAGED, foreign
 from headway.stores.postgres.flows import Advanced, Flow, advance
 from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, quoted, schema_sql
 from headway.stores.shown import shown as shown_url
@@ -130,6 +131,17 @@ class BasePostgresStore:
         now, at = self._now(), self._at()
         return lambda: advance(self.inside, charges, commit, now, at, past)
 
+    def _judge_encoding(self, encoding: str) -> None:
+        """Text in no encoding is bytes to psycopg.
+
+        Raises:
+            StoreUnusable: the connection that somebody brought has none.
+        """
+        if encoding == "ascii":
+            raise StoreUnusable(
+                f"PostgreSQL {shown(self.where)}: its client_encoding is SQL_ASCII; connect with client_encoding=utf8"
+            )
+
     def _judge_version(self, version: int | None) -> bool:
         """Whether the schema is there and ours; else it may be put in place.
 
@@ -180,6 +192,8 @@ class BasePostgresStore:
         text = _reason(error)
         if code in _GONE:
             self._ready = False
+        if code == DAMAGED:
+            return foreign(text)
         if code == FOREIGN:
             return StoreUnusable(f"PostgreSQL {shown(self.where)}: {text}")
         if code == _FORBIDDEN:
@@ -224,6 +238,7 @@ def session(pid: int, deadline: float) -> str:
     return (
         f"SELECT CASE WHEN pg_backend_pid() = {pid} THEN "
         "set_config('default_transaction_isolation', 'read committed', false) || "
+        "set_config('client_encoding', 'UTF8', false) || "
         f"set_config('lock_timeout', '{max(1, int(deadline * 1000 * _LOCK_SHARE))}', false) END"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from headway.core.block import Block
@@ -14,14 +14,31 @@ from headway.core.concurrency import Concurrency
 from headway.core.fixed_window import FixedWindow
 from headway.core.gcra import Gcra
 from headway.core.growing_wait import GrowingWait
+from headway.core.key import key_prefix
 from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.limit import Limit
 from headway.core.rule import Rule, State
 from headway.core.sliding_log import SlidingLog
 from headway.core.sliding_window import SlidingWindow
-from headway.errors import LimitError
+from headway.errors import LimitError, StoreUnusable
 
-__all__ = ["Lines", "array_of", "bill", "change_lines", "hit_of", "lock_of", "locks_of", "read_state", "row", "said"]
+__all__ = [
+    "DAMAGED",
+    "Lines",
+    "array_of",
+    "bill",
+    "change_lines",
+    "foreign",
+    "hit_of",
+    "kept",
+    "kept_prefix",
+    "key_of",
+    "lock_of",
+    "locks_of",
+    "read_state",
+    "row",
+    "said",
+]
 
 _LATEST: Final = 2**63 - 1
 _MOST_DEPTH: Final = 2**61
@@ -29,6 +46,15 @@ _MOST_DEPTH: Final = 2**61
 
 _WINDOWS_AROUND: Final = 4
 _MOST_REMEMBERED: Final = 4096
+
+
+_LONGEST_KEY: Final = 1000
+_LONGEST_PREFIX: Final = 500
+"""Bytes: an index of PostgreSQL takes keys of 2,704 at most."""
+
+
+DAMAGED: Final = "22P02"
+"""The SQLSTATE of text that is not of its type."""
 
 
 class Lines(NamedTuple):
@@ -47,7 +73,7 @@ def bill(charges: Sequence[Charge], now: int) -> Lines:
         charges: of different keys.
         now: about the store's clock, ns since 1970: which calendar windows may be open.
     """
-    keys = [charge.stored_key() for charge in charges]
+    keys = [key_of(charge) for charge in charges]
     kinds, numbers = [], []
     for charge in charges:
         kind, parameters = said(charge.limit, now)
@@ -75,7 +101,7 @@ def hit_of(charge: Charge) -> Hit | None:
     kind, parameters = said(limit, 0)
     if kind != "gcra":
         return None
-    key = charge.stored_key()
+    key = key_of(charge)
     return Hit(lock_of(key), key, f"{charge.cost}:{parameters}", *steps_of(limit, charge.cost))
 
 
@@ -97,7 +123,7 @@ def change_lines(changes: Sequence[Change], now: int, *, undo: bool) -> Lines:
         undo: they take off charges that were made a moment ago and that nobody was told of: all of them, where giving back
             several would be careful.
     """
-    keys = [change.charge.stored_key() for change in changes]
+    keys = [key_of(change.charge) for change in changes]
     kinds, numbers = [], []
     for change in changes:
         limit, lease, receipt = change.charge.limit, change.charge.lease, change.receipt
@@ -112,6 +138,29 @@ def change_lines(changes: Sequence[Change], now: int, *, undo: bool) -> Lines:
             f"{receipt.cost}:{receipt.token}:{receipt.at}:{receipt.outcome.reset_after}:{parameters}"
         )
     return Lines(locks_of(keys), array_of(keys), _array(kinds), _array(numbers))
+
+
+def key_of(charge: Charge) -> bytes:
+    """Under what a charge's counter is kept."""
+    limit = charge.limit
+    return kept(charge.stored_key(), key_prefix(charge.namespace, limit.name, limit.algorithm.stored, limit.by))
+
+
+def kept(key: bytes, prefix: bytes) -> bytes:
+    """A stored key as it is, or by its digest where an index could not hold it: no part of a key begins with an h.
+
+    Args:
+        key: the whole key.
+        prefix: what it begins with, as all of its limit.
+    """
+    if len(key) <= _LONGEST_KEY and len(prefix) <= _LONGEST_PREFIX:
+        return key
+    return kept_prefix(prefix) + b"h" + hashlib.sha256(key).digest()
+
+
+def kept_prefix(prefix: bytes) -> bytes:
+    """What all kept keys of one limit begin with, and no other's."""
+    return prefix if len(prefix) <= _LONGEST_PREFIX else prefix[:2] + b"h" + hashlib.sha256(prefix).digest()
 
 
 def locks_of(keys: Sequence[bytes]) -> str:
@@ -134,8 +183,41 @@ def lock_of(key: bytes) -> int:
 
 
 def read_state(limit: Limit, text: str | None) -> State | None:
-    """A stored state."""
-    return limit.rule.load(tuple(map(int, text.split(":")))) if text else None
+    """A stored state.
+
+    Raises:
+        StoreUnusable: it is none: somebody else wrote it.
+    """
+    if not text:
+        return None
+    try:
+        numbers = tuple(map(int, text.split(":")))
+        fits = _SHAPES.get(limit.rule.__class__)
+        if fits is None or fits(len(numbers)):
+            return limit.rule.load(numbers)
+        raise ValueError(f"{len(numbers)} numbers")
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise foreign(f"{text[:40]!r} in a row of limit {limit.name!r}") from error
+
+
+def _is_tat(count: int) -> bool:
+    return count == 2 or count % 4 == 3  # a debt comes with the records behind it, four numbers each
+
+
+_SHAPES: Final[dict[type, Callable[[int], bool]]] = {
+    Gcra: _is_tat,
+    LeakyBucketQueue: _is_tat,
+    SlidingLog: lambda count: count % 2 == 0,
+    Concurrency: lambda count: count % 3 == 0,
+}
+"""How many numbers a state may be of, for rules that take any number of them."""
+
+
+def foreign(what: str) -> StoreUnusable:
+    """The error of rows that hold what no state is."""
+    error = StoreUnusable(f"PostgreSQL: {what} is nothing that headway wrote; `headway store reset` forgets it")
+    error.sqlstate = DAMAGED  # type: ignore[attr-defined]  # as psycopg's errors: the server is not away
+    return error
 
 
 def row(limit: Limit, state: State | None) -> tuple[str | None, int]:

@@ -6,19 +6,23 @@ from collections.abc import Generator, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from headway.core.bill import settle
+from headway.core.calendar_window import CalendarWindow
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.key import key_prefix
 from headway.core.limit import Limit
 from headway.core.rule import State
-from headway.errors import StoreUnavailable
+from headway.errors import StoreError, StoreUnavailable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.postgres.codec import (
     Hit,
     array_of,
     bill,
     change_lines,
+    foreign,
     hit_of,
+    kept_prefix,
+    key_of,
     locks_of,
     read_state,
     row,
@@ -77,7 +81,7 @@ def hit(schema: str, asked: Hit, at: int | None) -> Flow[tuple[bool, int, str]]:
 
 def told(said: str) -> tuple[bool, int, str]:
     """What ``hit`` says."""
-    decided_at, allowed, before = said.split(" ")
+    decided_at, allowed, before = said.split(" ", 2)
     return allowed == "1", int(decided_at), before
 
 
@@ -105,20 +109,27 @@ def advance(
     bends = any(charge.flexible for charge in charges)
     for _ in range(2):
         [(said,)] = yield Trip(text, (*bill(charges, now), bends, commit, at, past))
-        known, now, texts, reached = advanced(said)
+        known, now, texts, reached = advanced(said, len(charges))
         if known is not None:
             states = [read_state(charge.limit, before) for charge, before in zip(charges, texts, strict=True)]
             settled, costs = settled_bill(charges, states, now)
             _agree(known, settled.allowed)
             return Advanced(Answer(known, now, settled.outcomes, costs), reached)
-    raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
+    raise _undecided([charge.limit for charge in charges])
 
 
-def advanced(said: str) -> tuple[bool | None, int, list[str], bytes | None]:
-    """What ``advance`` says: admitted (None: not to be decided so), the clock, the states before, where it looked to."""
-    decided_at, allowed, states, reached = said.split(" ")
+def advanced(said: str, count: int) -> tuple[bool | None, int, list[str], bytes | None]:
+    """What ``advance`` says: admitted (None: not to be decided so), the clock, the states before, where it looked to.
+
+    Raises:
+        StoreUnusable: there are not ``count`` states: somebody else wrote one.
+    """
+    decided_at, allowed, *states, reached = said.split(" ")
     known = None if allowed == "?" else allowed == "1"
-    return known, int(decided_at), states.split(","), None if reached == "-" else bytes.fromhex(reached)
+    texts = states[0].split(",")
+    if len(states) > 1 or (known is not None and len(texts) != count):
+        raise foreign(f"{' '.join(states)[:80]!r} in rows of these limits")
+    return known, int(decided_at), texts, None if reached == "-" else bytes.fromhex(reached)
 
 
 def change(
@@ -130,19 +141,19 @@ def change(
         [(now, in_time)] = yield Trip(text, (*change_lines(changes, now, undo=undo), at))
         if in_time is not None:
             return tuple(in_time)
-    raise StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
+    raise _undecided([change.charge.limit for change in changes])
 
 
 def reset(schema: str, charges: Sequence[Charge]) -> Flow[None]:
     """Forget keys, in one step."""
-    keys = [charge.stored_key() for charge in charges]
+    keys = [key_of(charge) for charge in charges]
     yield Trip(f"SELECT {schema}.reset(%s::bigint[], %s::bytea[])", (locks_of(keys), array_of(keys)))
 
 
 def clears_after(schema: str, charge: Charge, at: int | None) -> Flow[tuple[int, int]]:
     """See ``Store.clears_after``."""
     text = f"SELECT coalesce(%s, {schema}.clock()), {schema}.look(%s::bytea[])"
-    [(now, [before])] = yield Trip(text, (at, array_of([charge.stored_key()])))
+    [(now, [before])] = yield Trip(text, (at, array_of([key_of(charge)])))
     return charge.limit.rule.clears_after(read_state(charge.limit, before), now, charge.cost), now
 
 
@@ -181,11 +192,18 @@ def _page(schema: str, low: bytes, high: bytes) -> Flow[list[bytes]]:
     return [bytes(key) for (key,) in rows]
 
 
+def _undecided(limits: Sequence[Limit]) -> StoreError:
+    """Why the functions could not say, though they were told the calendar around their own clock."""
+    if any(isinstance(limit.rule, CalendarWindow) for limit in limits):
+        return StoreUnavailable("PostgreSQL's clock moves by more than a window at a time")
+    return foreign(f"a row of limit {' or '.join(repr(limit.name) for limit in limits)}")
+
+
 def _agree(said: bool, worked_out: bool) -> None:
     if said != worked_out:
         raise StoreUnavailable("PostgreSQL's functions and this headway disagree: apply the schema of one version")
 
 
 def _range(namespace: str, limit: Limit) -> tuple[bytes, bytes]:
-    prefix = key_prefix(namespace, limit.name, limit.algorithm.stored, limit.by)
+    prefix = kept_prefix(key_prefix(namespace, limit.name, limit.algorithm.stored, limit.by))
     return prefix, prefix + b"\xff"

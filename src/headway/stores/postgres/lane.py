@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from headway.core.charge import Charge
-from headway.core.key import Key, encode_key
+from headway.core.key import Key, encode_key, key_prefix
 from headway.core.limit import Limit
 from headway.core.rule import State
-from headway.stores.postgres.codec import array_of, hit_of, lock_of, locks_of, read_state, said, steps_of
+from headway.stores.postgres.codec import array_of, hit_of, kept, lock_of, locks_of, read_state, said, steps_of
 from headway.stores.postgres.flows import advanced, told
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _several(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> S
         answer = store.ask(text, [value.encode() for value in values], [0, 0, 0, 0], len(limits))
         if answer is None:
             return None
-        allowed, now, texts, _ = advanced(answer)
+        allowed, now, texts, _ = advanced(answer, len(limits))
         if allowed is None:
             return None
         return allowed, now, [read_state(limit, before) for limit, before in zip(limits, texts, strict=True)]
@@ -76,10 +76,11 @@ def _several(store: PostgresStore, namespace: str, limits: Sequence[Limit]) -> S
 
 def _encoder(namespace: str, limit: Limit) -> Callable[[Key], bytes]:
     name, stored, by = limit.name, limit.algorithm.stored, limit.by
+    prefix = key_prefix(namespace, name, stored, by)
     if not by:
-        everybody = encode_key(namespace, name, stored, by, ())
+        everybody = kept(encode_key(namespace, name, stored, by, ()), prefix)
         return lambda key: everybody
-    return lambda key: encode_key(namespace, name, stored, by, (key,))
+    return lambda key: kept(encode_key(namespace, name, stored, by, (key,)), prefix)
 
 
 def _texts(limit: Limit, cost: int, parameters: str) -> list[bytes | None]:

@@ -51,7 +51,7 @@ BEGIN
 END
 $$;
 
--- Where the window ends that a first hit at "now" falls into; p: 0 aligned | 1 anchored | 2 calendar, period | boundaries…
+-- Where the window ends that a first hit at "now" falls into; p: 0 aligned | 1 anchored | 2 calendar, period | boundaries ...
 -- NULL where these do not reach.
 CREATE FUNCTION {schema}.fresh_end(p numeric[], now numeric) RETURNS numeric LANGUAGE plpgsql IMMUTABLE AS
 $$

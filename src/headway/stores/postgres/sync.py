@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg.rows import tuple_row
 
 from headway.core.change import Change
 from headway.core.charge import Charge
@@ -162,8 +163,7 @@ class PostgresStore(BasePostgresStore):
         try:
             with self._connection(time.monotonic() + INSTALL_S) as connection:
                 made = self._install(connection, unlogged)
-                cursor = connection.execute(PERSISTENCE, (f"{self.inside}.state",))
-                found = cursor.fetchone()
+                [found] = _rows(connection, PERSISTENCE, (f"{self.inside}.state",))
                 for role in roles:
                     connection.execute(grant_sql(self.schema, role))
         except (psycopg.Error, OSError) as error:
@@ -210,7 +210,7 @@ class PostgresStore(BasePostgresStore):
                 if own and not opened and not trip.ends:
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     opened = True
-                rows = connection.execute(trip.text, trip.values).fetchall()
+                rows = _rows(connection, trip.text, trip.values)
                 if opened and trip.ends:
                     connection.execute("COMMIT")
                     opened = False
@@ -249,6 +249,7 @@ class PostgresStore(BasePostgresStore):
 
     def _check(self, connection: Any) -> None:
         """See that the schema is there and ours, once; put it in place where that is allowed."""
+        self._judge_encoding(connection.info.encoding)
         if not self._judge_version(self._version(connection)):
             if isinstance(connection, Connection):
                 connection.end = time.monotonic() + INSTALL_S
@@ -258,22 +259,29 @@ class PostgresStore(BasePostgresStore):
         self._ready = True
 
     def _version(self, connection: Any) -> int | None:
-        there = connection.execute(VERSION, (self.schema,)).fetchone()
+        [there] = _rows(connection, VERSION, (self.schema,))
         if not there[0]:
             return None
-        found = connection.execute(f"SELECT {self.inside}.schema_version()").fetchone()
+        [found] = _rows(connection, f"SELECT {self.inside}.schema_version()")
         return None if found[0] is None else int(found[0])
 
     def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
         with connection.transaction():
             connection.execute("SET LOCAL lock_timeout = 0")
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
+            _rows(connection, "SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
             version = self._version(connection)
             self._judge_version(SCHEMA_VERSION if version is None else version)
             if version == SCHEMA_VERSION:
                 return False
             connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
             return True
+
+
+def _rows(connection: Any, text: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    """What a statement answers, whatever kind of rows and cursors the connection's owner likes."""
+    cursor = psycopg.Cursor(connection, row_factory=tuple_row)
+    cursor.execute(text, values)
+    return cursor.fetchall()
 
 
 def _leave(connections: Connections) -> None:
