@@ -136,6 +136,30 @@ def test_a_patterns_options_are_not_a_logs(
     assert option in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("option", "value"), [("--format", "csv"), ("--columns", "time=ts"), ("--match", "GET /")])
+def test_a_logs_options_are_not_a_patterns(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Format, columns and match belong to logs."""
+    assert headway("--pattern", "herd", option, value) == 64
+    assert f"{option} belongs to a log" in capsys.readouterr().err
+
+
+def test_a_table_with_named_columns_and_some_requests_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Columns are named and requests chosen as for the other readers of logs; what nothing matches is said."""
+    table = tmp_path / "table.csv"
+    table.write_text("when,who,verb,path\n1,a,GET,/x\n2,a,POST,/login?a=1\n3,b,POST,/login\n4,b,POST,/logout\n")
+    words = ("--log", str(table), "--columns", "time=when,address=who,method=verb", "--json")
+    assert headway(*words) == 0
+    assert json.loads(capsys.readouterr().out)["requests"] == 4
+    assert headway(*words, "--match", "POST /login") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["requests"], told["keys"]) == (2, 2)
+    assert headway(*words, "--match", "POST /nothing") == 65
+    assert "no request that 'POST /nothing' matches in 4 lines" in capsys.readouterr().err
+    for option, value in (("--columns", "when"), ("--columns", "who=address"), ("--match", "POST")):
+        assert headway("--log", str(table), option, value) == 64
+        assert "expected" in capsys.readouterr().err
+
+
 def test_a_log_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file that cannot be read ends with 66 and its name."""
     assert headway("--log", str(tmp_path / "none.log")) == 66

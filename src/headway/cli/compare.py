@@ -6,9 +6,11 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
+from headway.analysis.access_log import request_matcher
 from headway.analysis.compare.contenders import DEFAULT, NAMES, contenders_for
 from headway.analysis.compare.measure import Comparing, Comparison
 from headway.analysis.compare.patterns import Arrival, Pattern, arrivals_of, explain_pattern
@@ -17,6 +19,7 @@ from headway.analysis.figures import counted
 from headway.cli import exit_codes, pictures
 from headway.cli.failing import fail, no_request, unreadable, unwritable
 from headway.cli.interrupt import Interruptible
+from headway.cli.log_options import add_columns, add_format, read_columns
 from headway.cli.progress import Progress
 from headway.cli.safe import safe
 from headway.core.quota import SECOND, Quota
@@ -40,8 +43,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "compare",
         help="put the algorithms beside each other on one pattern of arrivals",
         description="Compare the algorithms on one pattern of arrivals, from a log or a named one: what each admits over time, "
-        "the most in any period, the state it keeps, the waits it tells and whether they hold. All but the drip process are "
-        "decided by the code that decides live.",
+        "the most in any period, the state it keeps, the waits it tells and whether they hold. All but the drip process decide "
+        "as they do live.",
         epilog=exit_codes.OF_LOGS,
     )
     parser.add_argument(
@@ -60,7 +63,14 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="LOG",
         help="take the arrivals of access logs, of any format; - is the standard input",
     )
-    parser.add_argument("--format", metavar="NAME", help="the logs' format (default: told by their beginning)")
+    add_format(parser)
+    add_columns(parser)
+    parser.add_argument(
+        "--match",
+        metavar="REQUEST",
+        help="of a log, only requests with this method and exact path, such as 'POST /login'; the query is ignored, * stands "
+        "for any characters",
+    )
     parser.add_argument(
         "--by",
         metavar="FIELD",
@@ -115,7 +125,9 @@ def _by(args: argparse.Namespace) -> str:
     Raises:
         ValueError: a field that there is not, or an option that goes with the other source.
     """
-    unused = {"--format": args.format} if args.log is None else {"--length": args.length, "--seed": args.seed}
+    unused = {"--format": args.format, "--columns": args.columns, "--match": args.match}
+    if args.log is not None:
+        unused = {"--length": args.length, "--seed": args.seed}
     for option, value in unused.items():
         if value is not None:
             raise ValueError(f"{option} belongs to {'a log' if args.log is None else 'a pattern'}; leave it out")
@@ -135,23 +147,26 @@ def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, 
 
     if args.format is not None:
         format_named(args.format)
+    columns = read_columns(args.columns)
+    matches = None if args.match is None else request_matcher(args.match)
     comparing = Comparing(quota, contenders_for(quota, algorithms), min(SECOND, quota.period_ns))
     faults: list[Fault] = []
     lines = unread = 0
-    fields = () if by == _EVERYONE else (by,)
+    fields = {*(() if by == _EVERYONE else (by,)), *(() if matches is None else ("method", "path"))}
     try:
         with Progress(sys.stderr, "bytes", 1) as bar, Interruptible() as ctrl_c:
             blocks = read_logs(
                 args.log,
                 fields,
                 form=args.format,
+                columns=columns,
                 progress=lambda done, whole: bar.show(done, done / whole if whole else 0),
             )
             for block in ctrl_c.blocks(blocks):
                 lines += block.lines
                 unread += len(block.faults)
                 faults += block.faults[: _SHOWN_FAULTS - len(faults)]
-                for arrival in _arrivals(block, by):
+                for arrival in _arrivals(block, by, matches):
                     comparing.add(arrival.key, arrival.at)
     except (OSError, ValueError) as error:  # what the log is, not what the options are: those are checked by now
         return unreadable("compare", error, args.log[0])
@@ -159,17 +174,23 @@ def _compare_log(args: argparse.Namespace, quota: Quota, algorithms: tuple[str, 
     for fault in faults:
         print(safe(f"headway compare: {fault.source}:{fault.number}: {fault.problem}"), file=sys.stderr)
     if not comparing.requests and not partial:
-        return no_request("compare", args.log, lines, unread)
+        return no_request("compare", args.log, lines, unread, args.match)
     if unread:
         print(f"headway compare: {unread:,} of {counted(lines, 'line')} could not be read", file=sys.stderr)
-    return _tell(args, comparing.comparison(partial), f"Access log: {', '.join(args.log)}.", by, dated=True)
+    which = "" if args.match is None else f", requests {args.match}"
+    return _tell(args, comparing.comparison(partial), f"Access log: {', '.join(args.log)}{which}.", by, dated=True)
 
 
-def _arrivals(block: Block, by: str) -> Iterator[Arrival]:
+def _arrivals(block: Block, by: str, matches: Callable[[bytes], bool] | None) -> Iterator[Arrival]:
     times = block.columns["time"]
     keys = [_EVERYONE] * len(times) if by == _EVERYONE else block.columns[by]
-    for at, key in zip(times, keys, strict=True):
-        yield Arrival(at, _ABSENT if key is None else str(key))
+    kept: Iterable[bool] = repeat(True, len(times))
+    if matches is not None:
+        asked = zip(block.columns["method"], block.columns["path"], strict=True)
+        kept = (matches(f"{method or _ABSENT} {path or _ABSENT}".encode()) for method, path in asked)
+    for at, key, wanted in zip(times, keys, kept, strict=True):
+        if wanted:
+            yield Arrival(at, _ABSENT if key is None else str(key))
 
 
 def _feed(comparing: Comparing, arrivals: list[Arrival], by: str) -> str:
@@ -186,7 +207,7 @@ def _feed(comparing: Comparing, arrivals: list[Arrival], by: str) -> str:
 
 
 def _tell(args: argparse.Namespace, found: Comparison, source: str, by: str, *, dated: bool) -> int:
-    shown = {name: value for name, value in vars(args).items() if name in ("limit", "pattern", "log", "by")}
+    shown = {name: value for name, value in vars(args).items() if name in ("limit", "pattern", "log", "by", "match")}
     made_by = "headway compare " + " ".join(
         f"--{name} {shlex.join(value) if isinstance(value, list) else shlex.quote(str(value))}"
         for name, value in shown.items()

@@ -22,6 +22,7 @@ from headway.analysis.replay import FIELDS, Replay, check_fields, replay_log
 from headway.cli import exit_codes
 from headway.cli.failing import fail, no_request, unreadable
 from headway.cli.interrupt import Interruptible
+from headway.cli.log_options import add_columns, add_format
 from headway.cli.pictures import add_options
 from headway.cli.progress import Progress
 from headway.cli.safe import safe
@@ -129,10 +130,8 @@ def _add_what_is_asked(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_how_to_read(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--format", metavar="NAME", help="the logs' format (default: told by each log's beginning)")
-    parser.add_argument(
-        "--columns", metavar="FIELD=NAME[,...]", help="what fields are called in JSON, CSV, TSV and Parquet"
-    )
+    add_format(parser)
+    add_columns(parser)
     parser.add_argument(
         "--order", choices=("time", "given"), help="several logs: merged by time (default), or one after the other"
     )

@@ -23,6 +23,7 @@ from headway.analysis.replay.report import PolicyReplay
 from headway.cli import exit_codes, pictures
 from headway.cli.failing import fail, no_request, unreadable, unwritable
 from headway.cli.interrupt import Interruptible
+from headway.cli.log_options import read_columns
 from headway.cli.policies import report
 from headway.cli.progress import Progress
 from headway.cli.safe import safe
@@ -58,7 +59,7 @@ def run_policies(args: argparse.Namespace, standard_input: BinaryIO | None = Non
             args.log,
             fields_of(asked),
             form=args.format,
-            columns={**asked.mapped.columns, **_columns(args.columns)},
+            columns={**asked.mapped.columns, **read_columns(args.columns)},
             order=args.order or "time",
             standard_input=standard_input,
             progress=lambda read, _: done.__setitem__(0, read),
@@ -192,10 +193,6 @@ def _pairs(given: Sequence[str] | None, option: str, example: str) -> dict[str, 
             raise ValueError(f"{option} names {name!r} twice; expected one value")
         found[name] = value
     return found
-
-
-def _columns(text: str | None) -> dict[str, str]:
-    return _pairs(text.split(",") if text else None, "--columns", "time=ts")
 
 
 def _codes(text: str) -> frozenset[int]:

@@ -9,13 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from headway.analysis.logs.block import FIELDS
-from headway.analysis.logs.formats import FORMATS, format_named
-from headway.analysis.logs.names import check_columns
+from headway.analysis.logs.formats import format_named
 from headway.analysis.logs.read import ORDERS, read_logs
 from headway.analysis.suggest.goals import DEFAULT_GOALS, read_goal
 from headway.cli import exit_codes, pictures
 from headway.cli.failing import fail, no_request, unreadable, unwritable
+from headway.cli.log_options import add_columns, add_format, read_columns
 from headway.cli.progress import Progress
 from headway.cli.safe import safe
 from headway.errors import ExtraMissing
@@ -44,17 +43,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="LOG",
         help="files, compressed (.gz, .zst, .bz2, .xz) or not, or - for the standard input",
     )
-    parser.add_argument(
-        "--format",
-        metavar="NAME",
-        help=f"the logs' format: {', '.join(FORMATS)} (default: told by each log's beginning)",
-    )
-    parser.add_argument(
-        "--columns",
-        metavar="FIELD=COLUMN[,…]",
-        help="what fields are called in JSON, CSV, TSV and Parquet, such as time=ts,address=ip; numbers from 1 for a table "
-        f"without a header; fields: {', '.join(FIELDS)}",
-    )
+    add_format(parser)
+    add_columns(parser)
     parser.add_argument(
         "--order",
         choices=ORDERS,
@@ -115,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         goals = tuple(map(read_goal, args.goal)) if args.goal else DEFAULT_GOALS
         by = check_by(args.by) if args.by else None
         honest = tuple(Kind(_kind(name)) for name in args.honest.split(","))
-        columns = _columns(args.columns)
+        columns = read_columns(args.columns)
         form = format_named(args.format) if args.format else None
         if args.top is not None and args.top < 0:
             raise ValueError(f"--top is {args.top}; expected a whole number from 0")
@@ -176,21 +166,6 @@ def _kind(name: str) -> str:
     if name.strip() in _KINDS:
         return name.strip()
     raise ValueError(f"--honest names {name!r}; expected any of {', '.join(_KINDS)}")
-
-
-def _columns(text: str | None) -> dict[str, str] | None:
-    if text is None:
-        return None
-    found = {}
-    for part in text.split(","):
-        field, equals, column = part.partition("=")
-        if not equals or not column.strip():
-            raise ValueError(
-                f"--columns is {text!r}; expected FIELD=COLUMN, several separated by commas: time=ts,address=ip"
-            )
-        found[field.strip()] = column.strip()
-    check_columns(found)
-    return found
 
 
 class _Bars:

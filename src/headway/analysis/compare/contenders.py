@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, Protocol
@@ -10,6 +11,7 @@ from headway.analysis.compare.models import Drip, DripBucket
 from headway.core.limit import Algorithm, Limit
 from headway.core.outcome import Admitted, Never, Refused
 from headway.core.quota import Quota
+from headway.core.sliding_log import SlidingLog
 
 __all__ = ["DEFAULT", "NAMES", "Answer", "Contender", "contenders_for"]
 
@@ -110,6 +112,49 @@ class Ruled:
             del self._states[key]
 
 
+class Logged:
+    """The sliding log, restated: ``SlidingLog.decide`` for a cost of 1 and times that never go back, in constant time.
+
+    The rule copies a key's arrivals with each admission, which takes most of a comparison's time where they are thousands.
+    """
+
+    algorithm = Algorithm.SLIDING_LOG.value
+    name = NAMES[Algorithm.SLIDING_LOG.value]
+
+    def __init__(self, rule: SlidingLog) -> None:
+        self._burst, self._period = rule.burst, rule.period
+        self._arrivals: dict[str, deque[list[int]]] = {}
+        """Of each key (instant, units), oldest first."""
+        self._used: dict[str, int] = {}
+
+    def offer(self, key: str, now: int) -> Answer:
+        """See ``Contender``."""
+        arrivals = self._arrivals.get(key)
+        if arrivals is None:
+            arrivals = self._arrivals[key] = deque()
+        used = self._used.get(key, 0)
+        while arrivals and arrivals[0][0] + self._period <= now:
+            used -= arrivals.popleft()[1]
+        if used >= self._burst:
+            self._used[key] = used
+            return Answer(None, arrivals[0][0] + self._period - now)  # the oldest makes room then, so the hint is kept
+        if arrivals and arrivals[-1][0] == now:
+            arrivals[-1][1] += 1
+        else:
+            arrivals.append([now, 1])
+        self._used[key] = used + 1
+        return Answer(now)
+
+    def numbers(self, key: str) -> int:
+        """See ``Contender``."""
+        return 2 * len(self._arrivals.get(key, ()))
+
+    def tidy(self, now: int) -> None:
+        """See ``Contender``."""
+        for key in [key for key, arrivals in self._arrivals.items() if arrivals[-1][0] + self._period <= now]:
+            del self._arrivals[key], self._used[key]
+
+
 class Dripping:
     """A leaky bucket a key, all of them drained by one process. A model: see ``DripBucket``."""
 
@@ -163,7 +208,8 @@ def contenders_for(
         if name != Dripping.algorithm:
             algorithm = Algorithm(name)
             own = replace(quota, burst=quota.count) if algorithm in _WITHOUT_BURST else quota
-            found.append(Ruled(Limit("compare", own, by="key", algorithm=algorithm)))
+            limit = Limit("compare", own, by="key", algorithm=algorithm)
+            found.append(Logged(limit.rule) if isinstance(limit.rule, SlidingLog) else Ruled(limit))
             continue
         every = -(-quota.period_ns // quota.count)
         found.append(Dripping(quota, Drip(quota, every)))

@@ -306,7 +306,7 @@ class Comparing:
         """Forget keys that are as if unused, every so often: about one look a request, however many keys there are."""
         for tally in self._tallies:
             tally.tidy(now)
-        for key in [key for key, bucket in self._buckets.items() if bucket.tokens(now) == self._quota.burst]:
+        for key in [key for key, bucket in self._buckets.items() if bucket.full(now)]:
             del self._buckets[key]
             self._tats.pop(key, None)
         self._until_tidy = max(_TIDY_AFTER, len(self._buckets))

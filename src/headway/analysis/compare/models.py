@@ -14,33 +14,40 @@ __all__ = ["Drip", "DripBucket", "NaiveTokenBucket"]
 
 
 class NaiveTokenBucket:
-    """A token bucket as textbooks tell it: a number of tokens, exact as a fraction, and when it was last looked at.
+    """A token bucket as textbooks tell it: a number of tokens, exact, and when it was last looked at.
 
     Args:
         quota: ``burst`` tokens fit in, ``count`` a period flow in; a new bucket is full.
     """
 
     def __init__(self, quota: Quota) -> None:
-        self._quota = quota
-        self._tokens = Fraction(quota.burst)
+        self._count, self._token = quota.count, quota.period_ns
+        self._full = quota.burst * quota.period_ns
+        self._level = self._full  # in so small parts of a token that ``count`` of them flow in each ns
         self._seen: int | None = None
 
     def take(self, now: int) -> int:
         """Take a token: 0 if there was one, else ns until there is one, rounded up."""
-        tokens = self.tokens(now)
-        taken = tokens >= 1
-        self._tokens, self._seen = tokens - taken, now
-        if taken:
+        level = self._level_at(now)
+        self._seen = now
+        if level >= self._token:
+            self._level = level - self._token
             return 0
-        wait = (1 - tokens) * self._quota.period_ns / self._quota.count
-        return -(-wait.numerator // wait.denominator)
+        self._level = level
+        return -((level - self._token) // self._count)
 
     def tokens(self, now: int) -> Fraction:
         """How many tokens there are."""
+        return Fraction(self._level_at(now), self._token)
+
+    def full(self, now: int) -> bool:
+        """Whether it is as if unused."""
+        return self._level_at(now) == self._full
+
+    def _level_at(self, now: int) -> int:
         if self._seen is None:
-            return self._tokens
-        flown = Fraction((now - self._seen) * self._quota.count, self._quota.period_ns)
-        return min(Fraction(self._quota.burst), self._tokens + flown)
+            return self._level
+        return min(self._full, self._level + (now - self._seen) * self._count)
 
 
 @dataclass(frozen=True, slots=True)
