@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
@@ -203,3 +204,86 @@ def test_a_forked_child_does_not_wait_for_a_question_of_its_parent(clock: Manual
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
     gate.open.set()
     asking.join(20)
+
+
+def test_a_slow_answer_holds_nobody_but_the_asker(clock: ManualClock) -> None:
+    """Who waits in vain gets the default, those who come later at once; the answer counts when it comes after all."""
+    gate = Gate("5/min")
+    limit = provided(gate, clock, answer_seconds=0.05)
+    limiter = Limiter(limit, store=MemoryStore(clock=clock))
+    with ThreadPoolExecutor(1) as pool:
+        asker = pool.submit(limiter.hit, account="a")
+        assert gate.asked.wait(20)
+        for _ in range(3):
+            assert str(limiter.peek(account="a").verdict.limits[0].quota) == "1/minute"
+            clock.advance(1)
+        assert (limit.calls, limit.failures) == (1, 3)
+        gate.open.set()
+        assert asker.result(20).allowed
+    assert str(limiter.peek(account="a").verdict.limits[0].quota) == "5/minute"
+    assert limit.calls == 1
+
+
+def test_an_answer_that_never_comes_is_asked_for_again(clock: ManualClock) -> None:
+    """After ten times as long as a request waits, by one other request: nobody is stuck with the default for ever."""
+    gates = [Gate(), Gate("7/min")]
+    gates[1].open.set()
+    limit = provided(lambda request: gates[min(limit.calls, 2) - 1](request), clock, answer_seconds=0.02)
+    limiter = Limiter(limit, store=MemoryStore(clock=clock))
+    with ThreadPoolExecutor(1) as pool:
+        asker = pool.submit(limiter.hit, account="a")
+        assert gates[0].asked.wait(20)
+        found = set()
+        give_up = time.monotonic() + 20
+        while "7/minute" not in found and time.monotonic() < give_up:
+            found.add(str(limiter.peek(account="a").verdict.limits[0].quota))
+            clock.advance(1)
+        assert found == {"1/minute", "7/minute"}
+        gates[0].open.set()
+        asker.result(20)
+
+
+@pytest.mark.parametrize(("on_error", "outcome"), [("last", 1), ("default", 1), ("raise", TimeoutError)])
+def test_an_awaited_answer_that_is_late_is_cancelled(clock: ManualClock, on_error: str, outcome: object) -> None:
+    """All who wait for it get what ``on_error`` says, and its resources are free."""
+    ended: list[str] = []
+
+    async def never(_: Attributes) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+        return "5/min"
+
+    async def ask() -> list[object]:
+        limiter = AsyncLimiter(
+            provided(never, clock, answer_seconds=0.05, on_error=on_error), store=MemoryStore(clock=clock)
+        )
+        hits = [limiter.hit(account="a") for _ in range(20)]
+        return await asyncio.gather(*hits, return_exceptions=True)
+
+    found = asyncio.run(ask())
+    assert ended == ["cancelled"]
+    if outcome is TimeoutError:
+        assert {str(one) for one in found} == {"no answer within 0.05 s"}
+    else:
+        assert sum(one.allowed for one in found) == outcome  # type: ignore[attr-defined]  # decisions
+
+
+def test_who_stops_waiting_for_a_late_answer_is_stopped(clock: ManualClock) -> None:
+    """A deadline of the caller's own is no failure of the provider's."""
+
+    async def never(_: Attributes) -> str:
+        await asyncio.Event().wait()
+        return "5/min"
+
+    limit = provided(never, clock, answer_seconds=20)
+
+    async def ask() -> None:
+        limiter = AsyncLimiter(limit, store=MemoryStore(clock=clock))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await limiter.hit(account="a")
+
+    asyncio.run(ask())
+    assert limit.failures == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ class Question:
         awaited: the answer has to be awaited.
         told: what came of it; None while it is open, and where whoever asked was stopped before there was an answer.
         outdated: an answer is told to those who asked and not remembered.
+        late: somebody has waited for it in vain, so nobody else does.
     """
 
     def __init__(self) -> None:
@@ -46,14 +48,22 @@ class Question:
         self.awaited = False
         self.told: Told | None = None
         self.outdated = False
+        self.late = False
+        self._since = time.monotonic()
         self._asker = (os.getpid(), threading.get_ident())
         self._loop: Any = None
         self._settled = False
         self._waking: list[Callable[[], None]] = []
         self._lock = threading.Lock()
 
-    def helps(self) -> bool:
-        """Whether to wait for it: not in a child of the asker, not within the question itself, not after its loop's end."""
+    def helps(self, for_seconds: float) -> bool:
+        """Whether to wait for it: not in a child of the asker, not within the question itself, not after its loop's end.
+
+        Args:
+            for_seconds: the age at which it is given up.
+        """
+        if time.monotonic() - self._since > for_seconds:
+            return False
         if self.awaited:
             return self._asker[0] == os.getpid() and not (self._loop and self._loop.is_closed())
         return self._asker[0] == os.getpid() and self._asker[1] != threading.get_ident()
@@ -91,15 +101,19 @@ class Awaited:
     Args:
         awaitable: what an ``async`` function gave.
         settle: called with the answer in a tuple, or None where nobody awaits it to its end; what it gives is the result.
+        at_most: seconds that it may take; None for as long as it takes.
     """
 
-    def __init__(self, awaitable: Any, settle: Callable[[tuple[object] | None], Any]) -> None:
+    def __init__(
+        self, awaitable: Any, settle: Callable[[tuple[object] | None], Any], at_most: float | None = None
+    ) -> None:
         self._awaitable = awaitable
         self._settle = settle
+        self._at_most = at_most
 
     def __await__(self) -> Generator[Any, Any, Any]:
         try:
-            answer: object = yield from self._awaitable.__await__()
+            answer: object = yield from _in_time(self._awaitable, self._at_most).__await__()
         except Exception as error:
             answer = Failed(error)
         except BaseException:  # cancelled
@@ -126,6 +140,23 @@ class Following:
             return self._question.told
         mine = self._ask()
         return (yield from mine.__await__()) if hasattr(mine, "__await__") else mine
+
+
+async def _in_time(awaitable: Any, at_most: float | None) -> object:
+    """Its answer.
+
+    Raises:
+        TimeoutError: it takes too long, and was cancelled.
+    """
+    import asyncio
+
+    async with asyncio.timeout(at_most) as scope:
+        try:
+            return await awaitable
+        except asyncio.CancelledError:
+            if scope.expired():
+                raise TimeoutError(f"no answer within {at_most:g} s") from None
+            raise
 
 
 async def _settled(question: Question) -> None:

@@ -26,6 +26,9 @@ _SECOND: Final = 1_000_000_000
 _ASK_AGAIN_NS: Final = _SECOND
 """After a failure the provider is left alone for this long, or as long as an answer counts if that is less."""
 
+_GIVEN_UP_AFTER: Final = 10
+"""Times as long as a request waits: then a question that cannot be cancelled is asked again by somebody else."""
+
 _MOST_QUOTAS: Final = 1_000
 """Different answers whose limits are kept ready."""
 
@@ -53,6 +56,8 @@ class ProvidedLimit:
         default: the quota of whoever the provider says nothing of; its algorithm is the one all answers are counted by.
         reads: the attributes it is asked with; default: those in ``by``.
         cache_seconds: how long an answer counts.
+        answer_seconds: how long a request waits for an answer; what takes longer is a failure. An ``async`` function is
+            cancelled then; one that is not cannot be, so whoever called it waits to its end, and all others no longer.
         cache_entries: how many answers are remembered, the latest used; at least 1.
         on_error: what counts when the provider raises or answers what is no quota: "last", the last answer for the
             same attributes while it is remembered, else the default; "default"; or "raise". A second later it is asked
@@ -78,6 +83,7 @@ class ProvidedLimit:
         default: Quota | str,
         reads: str | Iterable[str] | None = None,
         cache_seconds: float = 30.0,
+        answer_seconds: float = 5.0,
         cache_entries: int = 10_000,
         on_error: str = "last",
         clock: Callable[[], int] = time.monotonic_ns,
@@ -95,10 +101,13 @@ class ProvidedLimit:
             raise LimitError(f"limit {name!r}: provider is {provider!r}; expected a function of a request's attributes")
         if isinstance(cache_seconds, bool) or not 0 <= cache_seconds <= 1e9:
             raise LimitError(f"limit {name!r}: cache_seconds is {cache_seconds!r}; expected seconds from 0 to 1e9")
+        if isinstance(answer_seconds, bool) or not 0 < answer_seconds <= 3600:
+            raise LimitError(f"limit {name!r}: answer_seconds is {answer_seconds!r}; expected seconds up to 3600")
         if type(cache_entries) is not int or cache_entries < 1:
             raise LimitError(f"limit {name!r}: cache_entries is {cache_entries!r}; expected a whole number from 1")
         if on_error not in _ON_ERROR:
             raise LimitError(f"limit {name!r}: on_error is {on_error!r}; expected one of {', '.join(_ON_ERROR)}")
+        self._at_most = answer_seconds
         self._cache_ns = round(cache_seconds * _SECOND)
         self._most = cache_entries
         self._on_error = on_error
@@ -195,7 +204,7 @@ class ProvidedLimit:
         while True:
             with self._lock:
                 question = self._asking.get(key)
-                mine = question is None or not question.helps()
+                mine = question is None or not question.helps(_GIVEN_UP_AFTER * self._at_most)
                 if question is None or mine:
                     question = Question()
                     self.calls += 1
@@ -203,7 +212,9 @@ class ProvidedLimit:
                         self._asking[key] = question
             if mine:
                 return self._asked(key, question, attributes)
-            question.known.wait()
+            if question.late or not question.known.wait(self._at_most):
+                question.late = True
+                return self._failed(key, TimeoutError(f"no answer within {self._at_most:g} s"))
             if question.awaited:
                 return Following(question, lambda: self._ask(key, attributes))
             if question.told is not None:
@@ -219,7 +230,7 @@ class ProvidedLimit:
             raise
         if hasattr(answer, "__await__"):
             question.is_awaited()
-            return Awaited(answer, lambda found: self._settle(key, question, found))
+            return Awaited(answer, lambda found: self._settle(key, question, found), self._at_most)
         return self._settle(key, question, (answer,))
 
     def _settle(self, key: tuple[Key, ...], question: Question, answer: tuple[object] | None) -> Told | None:
@@ -240,13 +251,12 @@ class ProvidedLimit:
                 limit = self._read(answer)
             except (LimitError, ValueError, TypeError) as wrong:
                 error = wrong
+        if error is not None:
+            return self._failed(key, error)
         with self._lock:
-            now = self._clock()
-            if error is not None:
-                return self._failed(key, error, now)
             self._away = False
             if not question.outdated:
-                self._remember(key, _Known(limit, now + self._cache_ns))
+                self._remember(key, _Known(limit, self._clock() + self._cache_ns))
         return Told(limit)
 
     def _read(self, answer: object) -> Limit | None:
@@ -260,22 +270,23 @@ class ProvidedLimit:
             self._made[answer] = variant(self._model, answer, "the provider's answer")
         return self._made[answer]
 
-    def _failed(self, key: tuple[Key, ...], error: Exception, now: int) -> Told:
-        self.failures += 1
-        if not self._away:
-            self._away = True
+    def _failed(self, key: tuple[Key, ...], error: Exception) -> Told:
+        """What counts instead of an answer; the first failure of an outage is logged."""
+        with self._lock:
+            self.failures += 1
+            first, self._away = not self._away, True
+            last = self._known.get(key)
+            limit = self._default if last is None or self._on_error == "default" else last.limit
+            if self._on_error != "raise":
+                self._remember(key, _Known(limit, self._clock() + min(self._cache_ns, _ASK_AGAIN_NS)))
+        if first:
             import logging  # slow to import, and a provider seldom fails
 
             logging.getLogger("headway").warning(
                 "limit %s: the quota provider failed (%s: %s); on_error = %s decides until it answers again",
                 self.name, type(error).__name__, error, self._on_error,
             )  # fmt: skip
-        if self._on_error == "raise":
-            return Told(None, error)
-        last = self._known.get(key)
-        limit = self._default if last is None or self._on_error == "default" else last.limit
-        self._remember(key, _Known(limit, now + min(self._cache_ns, _ASK_AGAIN_NS)))
-        return Told(limit)
+        return Told(None, error) if self._on_error == "raise" else Told(limit)
 
     def _remember(self, key: tuple[Key, ...], known: _Known) -> None:
         self._known[key] = known
