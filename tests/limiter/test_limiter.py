@@ -369,6 +369,22 @@ def test_what_is_neither_a_url_nor_a_store_is_refused_at_once(
         kind(PHONE, store=store)  # type: ignore[arg-type]  # the mistake
 
 
+def test_a_client_in_place_of_its_store_is_told_which_store_takes_it() -> None:
+    """Of redis-py or of psycopg, also of a class derived from theirs; what a client says of itself is left out."""
+    redis, pools = pytest.importorskip("redis"), pytest.importorskip("psycopg_pool")
+    client, pool = type("Mine", (redis.Redis,), {})(password="hidden"), pools.ConnectionPool("", open=False)
+    for kind, store, expected in [
+        (Limiter, client, r"expected RedisStore\(…\) around it, from headway\.stores\.redis;"),
+        (AsyncLimiter, client, r"expected AsyncRedisStore\(…\) around it, from headway\.stores\.redis;"),
+        (Limiter, pool, r"expected PostgresStore\(…\) around it, from headway\.stores\.postgres\.sync;"),
+        (AsyncLimiter, pool, r"expected AsyncPostgresStore\(…\) around it, from headway\.stores\.postgres\.aio;"),
+    ]:
+        with pytest.raises(ConfigError, match=expected) as caught:
+            kind(PHONE, store=store)
+        assert len(str(caught.value)) < 200
+        assert "hidden" not in str(caught.value)
+
+
 def test_a_limiter_that_does_not_await_refuses_a_store_that_must_be() -> None:
     """Its answers would be coroutines that nobody awaits."""
     with pytest.raises(ConfigError, match="use AsyncLimiter"):

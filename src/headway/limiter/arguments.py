@@ -23,6 +23,11 @@ __all__ = [
 
 _SHORTEST_KEY = 16
 _SECOND = 1_000_000_000
+_LONGEST_SHOWN = 80
+_REDIS = ("RedisStore", "headway.stores.redis", "headway.stores.redis")
+_POSTGRES = ("PostgresStore", "headway.stores.postgres.sync", "headway.stores.postgres.aio")
+_CLIENTS = {"redis": _REDIS, "valkey": _REDIS, "psycopg": _POSTGRES, "psycopg_pool": _POSTGRES}
+"""By the package of a client or a connection: the store that takes it, where that is for threads and for asyncio."""
 
 
 def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Mapping[str, object]:
@@ -100,14 +105,31 @@ def check_store(store: object, *, asynchronous: bool) -> None:
         return
     advance = getattr(store, "advance", None)
     if isinstance(store, type) or not callable(advance):
-        raise ConfigError(
-            f"store is {store!r}, a {type(store).__name__}; expected a store, or a URL such as 'sqlite:///limits.db'"
-        )
+        raise ConfigError(f"store is {_shown(store)}; expected {_expected(store, asynchronous)}")
     if not asynchronous:
         import inspect  # slow to import, and only for stores that were opened elsewhere
 
         if inspect.iscoroutinefunction(advance):
             raise ConfigError(f"store is a {type(store).__name__}, which has to be awaited; use AsyncLimiter")
+
+
+def _shown(store: object) -> str:
+    """What was given as a store; without its text where that is long, as of a client that lists its settings."""
+    kind, text = type(store), repr(store)
+    return (
+        f"{text} ({kind.__name__})" if len(text) <= _LONGEST_SHOWN else f"of type {kind.__module__}.{kind.__qualname__}"
+    )
+
+
+def _expected(store: object, asynchronous: bool) -> str:
+    """What to give instead: of a client or a connection, the store that takes it."""
+    for base in type(store).__mro__:
+        package = _CLIENTS.get(base.__module__.partition(".")[0])
+        if package is not None and not isinstance(store, type):
+            name, threads, loops = package
+            kind, module = (f"Async{name}", loops) if asynchronous else (name, threads)
+            return f"{kind}(…) around it, from {module}; or a URL"
+    return "a store, or a URL such as 'sqlite:///limits.db'"
 
 
 def settled_answer(answer: Any) -> Any:
