@@ -15,7 +15,7 @@ The tree, by who is at fault::
     │   ├── StoreUnavailable             cannot be reached, or did not answer in time
     │   ├── StoreFull                    bounded memory holds nothing but active keys
     │   └── StoreUnusable                not ours: no database, a newer schema, no permission
-    ├── RateLimited                      raised by the decorator, the context manager and ``hit_or_raise`` only
+    ├── RateLimited                      a refused call of a decorator, a ``with`` block, a view, a task or a pace
     │   └── DeadlineTooSoon              a client's wait for its own quota cannot end before its deadline
     └── RateLimitedError                 a client gave up on somebody else's refusals
 """
@@ -188,7 +188,7 @@ class StoreUnusable(StoreError):
 
 
 class RateLimited(HeadwayError):
-    """A decorated function or a ``with`` block was refused.
+    """A call that cannot return a refusal met one: a decorated function, a ``with`` block, a view, a task, a pace.
 
     Attributes:
         decision: the whole decision: which limit, the wait, every outcome.

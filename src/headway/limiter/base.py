@@ -17,7 +17,7 @@ from headway.core.lease import Lease
 from headway.core.limit import Limit, requoted
 from headway.core.quota import Quota
 from headway.core.verdict import Verdict
-from headway.errors import ConfigError, LimitError, StoreError, UnknownName
+from headway.errors import ConfigError, LimitError, StoreError, StoreUnavailable, UnknownName
 from headway.limiter.arguments import at_least_one, check_exempt, lease_of, merged, nanoseconds, secret_bytes
 from headway.limiter.decision import Decision, decided
 from headway.limiter.effects import Apply, Call, Flow
@@ -55,7 +55,7 @@ on_creation: list[Callable[[BaseLimiter], None]] = []
 
 
 class BaseLimiter:
-    """Limits made ready, and the short way through a memory store. Not for direct use."""
+    """Limits made ready, and the short ways through their store. Not for direct use."""
 
     store: Store | AsyncStore
     _owned: bool
@@ -317,8 +317,10 @@ class BaseLimiter:
             return False
         try:
             return (yield from give_back(changes, self._lines, local=decision.local))
-        except StoreError:
-            decision.unclaim()
+        except StoreError as error:
+            lost = isinstance(error, StoreUnavailable) and hasattr(self.store, "share") and not decision.local
+            if not lost or all(change.ends_a_lease for change in changes):  # else only the answer may have been lost
+                decision.unclaim()
             raise
 
     def _releasing(self, decision: Decision) -> Flow[bool]:

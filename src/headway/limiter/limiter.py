@@ -43,7 +43,7 @@ class Limiter(BaseLimiter):
     Args:
         limits: plain ones, or ``Choice``s that depend on the request (tiers, overrides, bans), in the order in which
             outcomes and header fields list them.
-        store: a store, or a URL: ``memory://``, ``sqlite:///relative/file.db``, ``sqlite:////absolute/file.db``.
+        store: a store, or a URL: ``memory://``, ``sqlite:///relative/file.db``, ``redis://…``, ``postgresql://…`` and kin.
         namespace: two limiters share a counter only with the same namespace, limit name and attributes.
         secret_key: at least 16 bytes (text as UTF-8) that values of secret attributes are hashed with; default: the
             environment variable HEADWAY_SECRET_KEY, and with a memory store a random one.

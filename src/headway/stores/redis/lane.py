@@ -1,4 +1,4 @@
-"""``RedisLane``: a fixed list of limits on one Redis store, decided again and again: the hot path.
+"""``one_way`` and ``trips``: a fixed list of limits on one Redis store, decided again and again: the hot path.
 
 Everything that does not depend on the keys is packed once. What the script answers is returned as the states before the
 decision: ``core.bill.settle`` on them gives the outcomes if somebody asks.
