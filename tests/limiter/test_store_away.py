@@ -156,3 +156,35 @@ def test_nothing_to_give_back_asks_no_store(clock: ManualClock, kind: Any) -> No
     assert passed.degraded
     for call in (limiter.refund, limiter.release, limiter.renew):
         assert done(call(passed)) is False
+
+
+class Mumbling(MemoryStore):
+    """As a networked store whose answer gets lost: what is changed is changed, and nobody is told."""
+
+    share = 1
+
+    def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
+        super().change(changes)
+        raise StoreUnavailable("no answer within 100 ms")
+
+
+@pytest.mark.parametrize("algorithm", ["gcra", "fixed-window", "anchored-window", "sliding-window", "sliding-log"])
+@pytest.mark.parametrize("settle", ["refund", "cancel", "commit"])
+def test_what_a_lost_answer_gave_back_is_not_given_back_twice(clock: ManualClock, algorithm: str, settle: str) -> None:
+    """The error comes out; another try gives nothing that was charged by others, and a lease of GCRA's is ended once."""
+    limiter = Limiter(Limit("l", "100 per hour", by="id", algorithm=algorithm), store=Mumbling(clock=clock))
+
+    def attempt() -> bool:
+        if settle == "refund":
+            return limiter.refund(made.decision)
+        return made.cancel() if settle == "cancel" else made.commit(0)
+
+    limiter.hit(id="k", cost=30)
+    made = limiter.reserve(id="k", cost=20)
+    limiter.hit(id="k", cost=30)
+    for _ in range(3):
+        try:
+            assert not attempt()
+        except StoreUnavailable:
+            continue
+    assert limiter.peek(id="k", cost=0).remaining == 40

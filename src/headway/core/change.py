@@ -30,6 +30,11 @@ class Change:
     take: int = 0
     renew: bool = False
 
+    @property
+    def ends_a_lease(self) -> bool:
+        """Whether it ends a lease that the state remembers: so doing it twice is doing it once."""
+        return self.receipt.token != 0 and self.charge.limit.algorithm.stored in ("gcra", "concurrency")
+
     def applied(self, state: State | None, now: int) -> tuple[State | None, bool]:
         """The state after the change (the same object where there is nothing to write), and whether it was in time.
 

@@ -95,7 +95,8 @@ class Reservation(_Reserved):
             True when this call settled it; False when it was settled before, was refused, or the lease had expired.
 
         Raises:
-            StoreError: the store could not do it: the estimate stays charged, and another try may settle it.
+            StoreError: the store could not do it: the estimate stays charged, and another try may settle it; on a
+                networked store only for limits of GCRA and of how many at once, which know what is settled already.
             TypeError: a cost that is no int.
             LimitError: a negative cost.
         """
