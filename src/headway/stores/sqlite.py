@@ -30,8 +30,11 @@ from headway.stores.sqlite_file import (
     APPLICATION_ID,
     LOCK_WAIT_S,
     SCHEMA_VERSION,
+    beside,
+    clear_beside,
     identity,
     is_busy,
+    leave_behind,
     open_file,
     roll_back,
 )
@@ -39,6 +42,7 @@ from headway.stores.sqlite_lane import LATEST, Row, ShortWay, SqliteLane, number
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "SqliteStore"]
 
+_LOOK_S: Final = 0.05
 _CLEAN_EVERY: Final = 64
 _CLEAN_BATCH: Final = 256
 
@@ -78,6 +82,8 @@ class SqliteStore:
         self._cursor: sqlite3.Cursor | None = None  # one for all transactions: a new one for each costs a tenth of it
         self._owner = 0
         self._file: tuple[int, int] | None = None
+        self._beside: list[int | None] = []
+        self._look_again = 0.0
         self._until_clean = _CLEAN_EVERY
         self._cleaned_to = b""
         with self._lock:
@@ -197,7 +203,7 @@ class SqliteStore:
         try:
             while True:
                 cursor = self._cursor
-                if cursor is None or self._owner != os.getpid() or self._file != identity(self._name):
+                if cursor is None or self._owner != os.getpid() or self._is_taken_away():
                     cursor = self._connect()
                 try:
                     cursor.execute(begin)
@@ -210,6 +216,10 @@ class SqliteStore:
                     return value
                 except sqlite3.OperationalError as error:
                     if not is_busy(error) or time.monotonic() > give_up:
+                        self._look_again = 0.0
+                        if self._is_taken_away() and time.monotonic() < give_up:
+                            self._look_again = 0.0
+                            continue
                         self._disconnect()  # a new connection may find the disk or the file mended
                         raise StoreUnavailable(f"SQLite store {self.path}: {error}") from error
                     if begin == "BEGIN":
@@ -225,20 +235,42 @@ class SqliteStore:
             self._lock.release()
 
     def _connect(self) -> sqlite3.Cursor:
+        ours = self._owner == os.getpid()
+        left = self._beside if ours and self._file not in (None, identity(self._name)) else None
         if self._connection is not None:
-            if self._owner == os.getpid():
+            if ours:
+                if left is None:
+                    clear_beside(self._name, self._beside)
                 self._disconnect()
             else:
                 _left_to_the_parent.append(self._connection)  # closing it here would disturb the parent's
         self._connection, self._cursor, self._owner = None, None, os.getpid()
-        self._connection = open_file(self.path)
+        self._connection = open_file(self.path, left)
         self._cursor = self._connection.cursor()
-        self._file = identity(self._name)
+        self._file, self._beside = identity(self._name), beside(self._name)
         return self._cursor
+
+    def _is_taken_away(self) -> bool:
+        """Whether the file that we had open is not the one that the path names.
+
+        Now and then also whether its log and index are: who takes those away parts processes that share the file, until
+        all have opened it again.
+        """
+        if self._file is None or self._file != identity(self._name):
+            return self._file is not None
+        ticks = time.monotonic()
+        if ticks < self._look_again:
+            return False
+        self._look_again = ticks + _LOOK_S
+        return self._beside != beside(self._name)
 
     def _disconnect(self) -> None:
         if self._connection is not None and self._owner == os.getpid():
-            self._connection.close()
+            if self._file not in (None, identity(self._name)):
+                leave_behind(self._connection)
+            else:
+                self._connection.close()
+                self._file, self._beside = None, []  # others may have these numbers from now on
             self._connection, self._cursor = None, None
 
     def _clean_now_and_then(self, cursor: sqlite3.Cursor, writes: int, now: int) -> None:
