@@ -179,8 +179,8 @@ def test_init_prints_the_sql_without_a_server(capsys: pytest.CaptureFixture[str]
     assert store("init", url, "--print", "--unlogged", "--role", "app", "--role", 'we"ird') == 0
     out = capsys.readouterr().out
     assert out.startswith("BEGIN;\n")
-    assert "CREATE UNLOGGED TABLE IF NOT EXISTS limits.state" in out
-    assert 'GRANT USAGE ON SCHEMA limits TO "app";\nGRANT USAGE ON SCHEMA limits TO "we""ird";\nCOMMIT;\n' in out
+    assert 'CREATE UNLOGGED TABLE IF NOT EXISTS "limits".state' in out
+    assert 'GRANT USAGE ON SCHEMA "limits" TO "app";\nGRANT USAGE ON SCHEMA "limits" TO "we""ird";\nCOMMIT;\n' in out
     assert "secret" not in out
     assert "{" not in out.replace("'{}'", "")
 

@@ -72,6 +72,13 @@ def test_sqlite_paths_are_relative_to_a_folder_or_absolute(tmp_path: Path, monke
         ("postgresql://u:secret@h/db?share=4", "share is '4'; expected a fraction"),
         ("postgresql://u:secret@h/db?deadline=-1s", "deadline is '-1s'"),
         ("redis://u:secret@h?deadline=never", "deadline is 'never'"),
+        ("mysql://u:secret@h/db", "'mysql://u:***@h/db' names no store known here"),
+        ("mysql://u:secret@[h/db", "is no URL"),
+        ("u:secret@h:6379", "'u:***@h:6379' names no store known here"),
+        ("sqlite://u:secret@h/a.db", "names the host 'u:***@h'"),
+        ("memory://u:secret@h", "memory:// takes nothing after it"),
+        ("host=h password=secret", "names no store known here"),
+        ("redis://u:secret@[h/0", "is no URL"),
     ],
 )
 def test_what_names_no_store_is_said_in_one_line(url: str, says: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from headway.cli import exit_codes
 from headway.cli.safe import safe
 from headway.errors import AttributeMissing, ConfigError, LimitError, StoreUnusable, UnknownName
+from headway.stores.shown import shown
 
 if TYPE_CHECKING:
     from headway.limiter.explain import Explanation
@@ -42,30 +43,30 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
+    parser = _added(
+        commands,
         "inspect",
-        help="say in words how a key stands",
-        description="Say whether the store answers and, with a policy file and a request's attributes, how each limit "
-        "stands for it: what is used, what would be admitted, and when. Nothing is charged or written. " + _CODES,
+        _inspect,
+        "say in words how a key stands",
+        "Say whether the store answers and, with a policy file and a request's attributes, how each limit "
+        "stands for it: what is used, what would be admitted, and when. Nothing is charged or written.",
     )
-    _add_place(parser, policy_required=False)
     parser.add_argument("--cost", type=int, default=1, metavar="N", help="units to ask about (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.set_defaults(run=_inspect, takes_rest="attributes")
 
 
 def _add_reset(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = commands.add_parser(
+    parser = _added(
+        commands,
         "reset",
-        help="forget the state of a key",
-        description="Forget what the limits hold against a key, as if it had never been used, and say what was "
-        "forgotten. Limits whose attributes are all given are reset; one without attributes only by its name. "
-        + _CODES,
+        _reset,
+        "forget the state of a key",
+        "Forget what the limits hold against a key, as if it had never been used, and say what was "
+        "forgotten. Limits whose attributes are all given are reset; one without attributes only by its name.",
+        policy_required=True,
     )
-    _add_place(parser, policy_required=True)
     parser.add_argument("--limit", action="append", default=[], metavar="NAME", help="only this limit; may be repeated")
     parser.add_argument("--yes", action="store_true", help="do not ask")
-    parser.set_defaults(run=_reset, takes_rest="attributes")
 
 
 def _add_init(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -101,7 +102,17 @@ def _add_bench(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.set_defaults(run=_bench)
 
 
-def _add_place(parser: argparse.ArgumentParser, *, policy_required: bool) -> None:
+def _added(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    what: str,
+    description: str,
+    *,
+    policy_required: bool = False,
+) -> argparse.ArgumentParser:
+    """A command about one request's keys in one store."""
+    parser = commands.add_parser(name, help=what, description=f"{description} {_CODES}")
     parser.add_argument("url", metavar="URL", help=_URL)
     parser.add_argument(
         "attributes", nargs="*", metavar="attr=value", help="what is known of the request, such as phone=+447700900123"
@@ -110,6 +121,8 @@ def _add_place(parser: argparse.ArgumentParser, *, policy_required: bool) -> Non
         "--policy", type=Path, required=policy_required, metavar="FILE", help="the policy file that has the limits"
     )
     parser.add_argument("--name", metavar="POLICY", help="only this policy of the file (default: all that fit)")
+    parser.set_defaults(run=run, takes_rest="attributes")
+    return parser
 
 
 def _inspect(args: argparse.Namespace) -> int:
@@ -179,7 +192,7 @@ def _init(args: argparse.Namespace) -> int:
         from headway.service.opening import check_store_url
 
         check_store_url(args.url)
-        print(f"{_said(args.url)}: nothing has to be put in place")
+        print(f"{shown(args.url)}: nothing has to be put in place")
         return exit_codes.OK
     from headway.stores.url import open_store
 
@@ -189,7 +202,7 @@ def _init(args: argparse.Namespace) -> int:
             print(store.init_sql(unlogged=args.unlogged or None, roles=args.role))
             return exit_codes.OK
         for line in store.init(unlogged=args.unlogged or None, roles=args.role):
-            print(f"{_said(args.url)}: {line}")
+            print(f"{shown(args.url)}: {line}")
     return exit_codes.OK
 
 
@@ -199,14 +212,14 @@ def _bench(args: argparse.Namespace) -> int:
     if not 0.1 <= args.seconds <= 600:
         raise LimitError(f"--seconds is {args.seconds:g}; expected 0.1 to 600")
     with _opened(args.url, making=True) as store:
-        rows, remembered, said = measure(store, args.seconds), remembers(store), _said(args.url)
+        rows, remembered, said = measure(store, args.seconds), remembers(store), shown(args.url)
     print(json.dumps({"store": said, "rows": rows}) if args.json else table(said, rows, remembered=remembered))
     return exit_codes.OK
 
 
 def _attributes(args: argparse.Namespace) -> dict[str, str]:
     """The attributes that were given; also says the URL without its password, for messages."""
-    args.said = _said(args.url)
+    args.said = shown(args.url)
     found: dict[str, str] = {}
     for given in args.attributes:
         name, equals, value = given.partition("=")
@@ -288,7 +301,7 @@ def _opened(url: str, *, making: bool) -> Iterator[Store]:
     file = _file(url)
     made = file is not None and not file.exists()
     if made and not making:
-        raise StoreUnusable(f"{_said(url)}: there is no such file")
+        raise StoreUnusable(f"{shown(url)}: there is no such file")
     if url.startswith("memory:"):
         print("headway store: a memory store lives in its process; this one is new and empty", file=sys.stderr)
     if url.startswith(("postgresql:", "postgres:")) and not making and "install=" not in url:
@@ -310,15 +323,6 @@ def _file(url: str) -> Path | None:
     if not url.startswith("sqlite:"):
         return None
     return Path.cwd() / unquote(urlsplit(url).path)[1:]
-
-
-def _said(url: str) -> str:
-    """A URL without its password and options."""
-    place, at, rest = url.partition("?")[0].rpartition("@")
-    if not at:
-        return rest
-    scheme, slashes, user = place.partition("://")
-    return f"{scheme}{slashes}{user.partition(':')[0]}@{rest}"
 
 
 def _document(explanation: Explanation) -> dict[str, object]:

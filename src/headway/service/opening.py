@@ -15,6 +15,7 @@ from headway.policy.builtin import builtin_policies
 from headway.policy.policy import PolicyFile
 from headway.policy.toml import Reading, read_policy_file
 from headway.stores.base import AsyncStore, Store
+from headway.stores.shown import shown
 from headway.stores.url import check_networked, is_networked, open_async_store, open_store
 
 __all__ = ["check_store_url", "open_policy_store", "read_policies", "secret_key", "state_folder"]
@@ -81,7 +82,7 @@ def check_store_url(url: str) -> None:
     except ConfigError:
         raise
     except ValueError as error:  # urlsplit's own complaint
-        raise ConfigError(f"store URL {url!r} cannot be read: {error}") from error
+        raise ConfigError(f"store URL {shown(url)!r} cannot be read: {error}") from error
 
 
 def state_folder(instead: str = "name a policy file") -> Path:

@@ -8,6 +8,7 @@ from headway.errors import ConfigError, ExtraMissing
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
+from headway.stores.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,18 +59,20 @@ def open_store(url: str, *, base: Path | None = None, deadline: float | None = N
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise ConfigError(f"store URL {url!r} is no URL ({error}); expected {_ACCEPTED}") from error
+        raise ConfigError(f"store URL {shown(url)!r} is no URL ({error}); expected {_ACCEPTED}") from error
     if parts.query or parts.fragment:
-        raise ConfigError(f"store URL {url!r} has a query or a fragment, which mean nothing here; expected {_ACCEPTED}")
+        raise ConfigError(
+            f"store URL {shown(url)!r} has a query or a fragment, which mean nothing here; expected {_ACCEPTED}"
+        )
     match parts.scheme:
         case "memory":
             if parts.netloc or parts.path not in ("", "/"):
-                raise ConfigError(f"store URL {url!r}: memory:// takes nothing after it")
+                raise ConfigError(f"store URL {shown(url)!r}: memory:// takes nothing after it")
             return MemoryStore()
         case "sqlite":
             return _open_sqlite(url, parts.netloc, unquote(parts.path), base)
         case _:
-            raise ConfigError(f"store URL {url!r} names no store known here; expected {_ACCEPTED}")
+            raise ConfigError(f"store URL {shown(url)!r} names no store known here; expected {_ACCEPTED}")
 
 
 def open_async_store(
@@ -142,11 +145,11 @@ def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
 
     if host:
         raise ConfigError(
-            f"store URL {url!r} names the host {host!r}; a file takes three slashes (relative) or four (absolute)"
+            f"store URL {shown(url)!r} names the host {shown(host)!r}; a file takes three slashes (relative) or four (absolute)"
         )
     if path in ("", "/") or path.endswith("/"):
         raise ConfigError(
-            f"store URL {url!r} names no file; expected sqlite:///relative/file.db or sqlite:////absolute/file.db"
+            f"store URL {shown(url)!r} names no file; expected sqlite:///relative/file.db or sqlite:////absolute/file.db"
         )
     file = (base or Path.cwd()) / path[1:]
     return files[-1](file) if files else SqliteStore(file)
