@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import math
@@ -12,6 +13,7 @@ from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -507,3 +509,33 @@ def test_a_pickled_limiter_works_on(store: str, tmp_path: Path, monkeypatch: pyt
         copied.close()
     assert pickle.loads(pickle.dumps(AsyncLimiter(Limit("a", "2/hour"), store=store))).limits == (Limit("a", "2/hour"),)
     limiter.close()
+
+
+@pytest.mark.parametrize("kind", [Limiter, AsyncLimiter])
+@pytest.mark.parametrize(
+    ("call", "names"),
+    [
+        ("wait", ("timeout", "up_to")),
+        ("reserve", ("timeout", "deadline", "up_to")),
+        ("peek", ("up_to",)),
+        ("explain", ("up_to",)),
+        ("admitted", ("timeout", "deadline", "up_to")),
+    ],
+)
+def test_another_call_s_parameter_is_not_taken_for_an_attribute(kind: Any, call: str, names: tuple[str, ...]) -> None:
+    """A wait that would have no end, a reservation of one unit instead of some: a TypeError says which call takes it."""
+
+    def done(answer: Any) -> None:
+        if hasattr(answer, "__enter__"):
+            answer.__enter__()
+        elif hasattr(answer, "__aenter__"):
+            asyncio.run(answer.__aenter__())
+        elif asyncio.iscoroutine(answer):
+            asyncio.run(answer)
+
+    limiter = kind(Limit("l", "5 per hour", by="id"))
+    for name in names:
+        with pytest.raises(TypeError, match=f"{name}=2 is no attribute of a request; (wait|hit) takes"):
+            done(getattr(limiter, call)(id="k", **{name: 2}))
+        with pytest.raises(TypeError, match="is given both"):
+            done(getattr(limiter, call)({"id": "k"}, id="k"))

@@ -14,6 +14,7 @@ __all__ = [
     "at_least_one",
     "check_exempt",
     "check_store",
+    "facts_of",
     "lease_of",
     "merged",
     "nanoseconds",
@@ -28,6 +29,13 @@ _REDIS = ("RedisStore", "headway.stores.redis", "headway.stores.redis")
 _POSTGRES = ("PostgresStore", "headway.stores.postgres.sync", "headway.stores.postgres.aio")
 _CLIENTS = {"redis": _REDIS, "valkey": _REDIS, "psycopg": _POSTGRES, "psycopg_pool": _POSTGRES}
 """By the package of a client or a connection: the store that takes it, where that is for threads and for asyncio."""
+
+_ELSEWHERE = {
+    "timeout": "wait takes deadline=, in seconds",
+    "deadline": "wait takes it: nothing else waits",
+    "up_to": "hit takes it: nothing else grants a part",
+}
+"""Parameters that another call may be given by mistake. No limit is keyed by such a name."""
 
 
 def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Mapping[str, object]:
@@ -44,6 +52,25 @@ def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Map
     if twice:
         raise TypeError(f"attribute {min(twice)!r} is given both in the mapping and by keyword")
     return {**attributes, **named} if named else attributes
+
+
+def facts_of(
+    attributes: Mapping[str, object] | None, named: Mapping[str, object], *others: str
+) -> Mapping[str, object]:
+    """A request's attributes, given in one way or the other or both.
+
+    Args:
+        attributes: as a mapping.
+        named: by keyword.
+        others: parameters of other calls that this one may be given by mistake: nothing would come of them.
+
+    Raises:
+        TypeError: what ``merged`` raises, or one of the others by keyword; says which call takes it.
+    """
+    for name in others:
+        if name in named:
+            raise TypeError(f"{name}={named[name]!r} is no attribute of a request; {_ELSEWHERE[name]}")
+    return named if attributes is None else merged(attributes, named)
 
 
 def check_exempt(exempt: object) -> None:

@@ -12,7 +12,7 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.arguments import check_store, lease_of, merged
+from headway.limiter.arguments import check_store, facts_of, lease_of, merged
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
@@ -100,7 +100,7 @@ class AsyncLimiter(BaseLimiter):
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> Decision:
         """See ``Limiter.peek``."""
-        return await self._decide(attributes, named, cost, commit=False)
+        return await self._decide(facts_of(attributes, named, "up_to"), {}, cost, commit=False)
 
     async def wait(
         self,
@@ -112,7 +112,7 @@ class AsyncLimiter(BaseLimiter):
         **named: object,
     ) -> Decision:
         """See ``Limiter.wait``."""
-        facts = named if attributes is None else merged(attributes, named)
+        facts = facts_of(attributes, named, "up_to", "timeout")
         return await self._drive(self._waiting(facts, cost, deadline, _ticket))
 
     async def reserve(
@@ -126,7 +126,7 @@ class AsyncLimiter(BaseLimiter):
         **named: object,
     ) -> AsyncReservation:
         """See ``Limiter.reserve``."""
-        facts = named if attributes is None else merged(attributes, named)
+        facts = facts_of(attributes, named, "up_to", "deadline", "timeout")
         return AsyncReservation(self, await self._drive(self._asking(facts, cost, lease=lease_of(ttl))), debt)
 
     async def refund(self, decision: Decision) -> bool:
@@ -145,7 +145,7 @@ class AsyncLimiter(BaseLimiter):
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> Explanation:
         """See ``Limiter.explain``."""
-        facts = named if attributes is None else merged(attributes, named)
+        facts = facts_of(attributes, named, "up_to")
         return await self._drive(self._explaining(facts, cost))
 
     async def change_quota(self, name: str, quota: Quota | str, *, keep: Keep = "as-is") -> None:
@@ -169,7 +169,7 @@ class AsyncLimiter(BaseLimiter):
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> AsyncIterator[Decision]:
         """See ``Limiter.admitted``."""
-        decision = await self._decide(attributes, named, cost)
+        decision = await self._decide(facts_of(attributes, named, "up_to", "deadline", "timeout"), {}, cost)
         if not decision.allowed:
             raise RateLimited(decision)
         try:

@@ -13,7 +13,7 @@ from headway.core.change import Change
 from headway.core.limit import Limit
 from headway.core.quota import Quota
 from headway.errors import RateLimited, StoreError
-from headway.limiter.arguments import check_store, lease_of, merged, settled_answer
+from headway.limiter.arguments import check_store, facts_of, lease_of, merged, settled_answer
 from headway.limiter.base import BaseLimiter, Exempt, Keep
 from headway.limiter.decision import Decision, OneDecision
 from headway.limiter.effects import Advance, Apply, Call, Clears, Effect, Flow, Pause, Turn
@@ -116,7 +116,7 @@ class Limiter(BaseLimiter):
 
     def peek(self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object) -> Decision:
         """What ``hit`` would answer now; nothing is written. Same arguments and errors."""
-        return self._decide(attributes, named, cost, commit=False)
+        return self._decide(facts_of(attributes, named, "up_to"), {}, cost, commit=False)
 
     def wait(
         self,
@@ -142,7 +142,7 @@ class Limiter(BaseLimiter):
         Raises:
             What ``hit`` raises, and the same for ``deadline``.
         """
-        facts = named if attributes is None else merged(attributes, named)
+        facts = facts_of(attributes, named, "up_to", "timeout")
         return self._drive(self._waiting(facts, cost, deadline, _ticket))
 
     def reserve(
@@ -168,7 +168,7 @@ class Limiter(BaseLimiter):
         Raises:
             What ``hit`` raises, and the same for ``ttl``.
         """
-        facts = named if attributes is None else merged(attributes, named)
+        facts = facts_of(attributes, named, "up_to", "deadline", "timeout")
         return Reservation(self, self._drive(self._asking(facts, cost, lease=lease_of(ttl))), debt)
 
     def refund(self, decision: Decision) -> bool:
@@ -205,7 +205,7 @@ class Limiter(BaseLimiter):
         self, attributes: Mapping[str, object] | None = None, /, *, cost: Cost = 1, **named: object
     ) -> Explanation:
         """For one request: each limit, its state in words, what it would answer, why, and when; nothing is written."""
-        facts = named if attributes is None else merged(attributes, named)
+        facts = facts_of(attributes, named, "up_to")
         return self._drive(self._explaining(facts, cost))
 
     def change_quota(self, name: str, quota: Quota | str, *, keep: Keep = "as-is") -> None:
@@ -262,7 +262,7 @@ class Limiter(BaseLimiter):
         Raises:
             RateLimited: refused; carries the decision. And what ``hit`` raises.
         """
-        decision = self._decide(attributes, named, cost)
+        decision = self._decide(facts_of(attributes, named, "up_to", "deadline", "timeout"), {}, cost)
         if not decision.allowed:
             raise RateLimited(decision)
         try:
