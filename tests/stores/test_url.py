@@ -10,6 +10,7 @@ import pytest
 from headway import AsyncLimiter, ConfigError, Limit, Limiter
 from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
+from headway.stores.shown import shown
 from headway.stores.sqlite import SqliteStore
 from headway.stores.threaded import ThreadedStore
 from headway.stores.url import open_async_store, open_store
@@ -103,9 +104,29 @@ def test_a_missing_extra_is_named(opened: object, monkeypatch: pytest.MonkeyPatc
     for name in [name for name in sys.modules if name.startswith("headway.stores.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(ConfigError, match=r"pip install 'headway\[postgres\]'") as said:
-        opened("postgresql://u:secret@h/db")  # type: ignore[operator]  # both are functions
-    assert "secret" not in str(said.value)
+    for url in (
+        "postgresql://u:secret@h/db",
+        "postgresql://u@h/db?password=secret",
+        "postgresql:///db?password=se@cret",
+    ):
+        with pytest.raises(ConfigError, match=r"pip install 'headway\[postgres\]'") as said:
+            opened(url)  # type: ignore[operator]  # both are functions
+        assert "cret" not in str(said.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://u:secret@h/db", "postgresql://u:***@h/db"),
+        ("postgresql://u:se?password=cret@h/db", "postgresql://u:***@h/db"),
+        ("postgresql:///db?password=se@cret", "postgresql:///db"),
+        ("postgresql://h:5432?sslpassword=se@cret&sslmode=require", "postgresql://h:5432"),
+        ("redis+sentinel://u@a,b/main?sentinel_password=se@cret", "redis+sentinel://u@a,b/main"),
+    ],
+)
+def test_an_option_that_holds_a_password_is_not_shown(url: str, said: str) -> None:
+    """Nor what comes after it, with an @ in it too."""
+    assert shown(url) == said
 
 
 def test_a_store_is_taken_as_it_is(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ __all__ = ["shown", "unwritable"]
 
 def shown(url: str) -> str:
     """A URL that anybody may read, however wrong it is: nothing of what stands between a user's name and the last @."""
+    before = re.split(r"[?&]\w*password=", url, maxsplit=1)[0]  # what is an option's value may have an @ in it
+    url = url if re.search(r"://[^/?#@]*:(?!\d*$)[^/?#@]*$", before) else before
     scheme, slashes, rest = url.partition("://") if "://" in url else ("", "", url)
     user, at, place = rest.rpartition("@")
     name = re.split("[:/?#]", user, maxsplit=1)[0]

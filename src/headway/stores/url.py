@@ -156,5 +156,4 @@ def _open_sqlite(url: str, host: str, path: str, base: Path | None) -> Store:
 
 
 def _missing(extra: str, url: str) -> ExtraMissing:
-    scheme = url.partition(":")[0]
-    return ExtraMissing(f"store URL '{scheme}://{url.partition('://')[2].rpartition('@')[2]}'", extra)
+    return ExtraMissing(f"store URL {shown(url)!r}", extra)
