@@ -2,15 +2,41 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from headway.client._headers import HeaderFields, HeadersLike
 from headway.client.retry import Retry
 
-__all__ = ["looks_into", "rewinder"]
+__all__ = ["LONGEST_READ", "Beginning", "looks_into", "rewinder"]
 
-_SMALL = 1_048_576
+LONGEST_READ: Final = 1_048_576
+"""Bytes of a body, before it is decoded, that are read to know what it means; what it says stands far before."""
+
+_READ_WITHIN_S: Final = 10.0
+_SMALL = LONGEST_READ
+
+
+class Beginning:
+    """As much of a body as is read to know what it means: a server may send one that never ends, or a byte a second.
+
+    Attributes:
+        parts: what came.
+    """
+
+    __slots__ = ("_size", "_until", "parts")
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self._size = 0
+        self._until = time.monotonic() + _READ_WITHIN_S
+
+    def take(self, part: bytes) -> bool:
+        """Add what came; whether that is enough, and the rest is left to whoever wants the whole body."""
+        self.parts.append(part)
+        self._size += len(part)
+        return self._size > LONGEST_READ or time.monotonic() > self._until
 
 
 def looks_into(status: int, headers: HeadersLike, retry: Retry) -> bool:

@@ -6,6 +6,7 @@ aiohttp's for the whole call), so give it more than the deadline, or None; the o
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
-from headway.client.body import looks_into
+from headway.client.body import Beginning, looks_into
 from headway.client.drive import AsyncSender
 from headway.client.retry import Retry
 
@@ -61,19 +62,26 @@ class PatientMiddleware:
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
         """Send with patience."""
+        begun: list[aiohttp.ClientResponse] = []
 
         async def attempt() -> Reply[aiohttp.ClientResponse] | Failure:
+            _leave(begun)
             try:
                 response = await handler(request)
                 again, body = _can_go_again(request), None
                 if looks_into(response.status, response.raw_headers, self._sender.retry):
-                    body = await response.read()  # also gives the connection back
+                    begun.append(response)
+                    body = await _read(response)
                 return Reply(response.status, response.raw_headers, body, response, again)
             except (TimeoutError, aiohttp.ClientConnectionError, aiohttp.ClientPayloadError) as error:
                 connection = not isinstance(error, _NO_CONNECTION_ERRORS)
                 return Failure(error, isinstance(error, _UNSENT), connection, _can_go_again(request))
 
-        return (await self._sender.send(self._outgoing(request), attempt)).response
+        try:
+            return (await self._sender.send(self._outgoing(request), attempt)).response
+        except BaseException:
+            _leave(begun)
+            raise
 
     def _outgoing(self, request: aiohttp.ClientRequest) -> Outgoing:
         added = dict(self._attributes(request)) if self._attributes is not None else {}
@@ -91,3 +99,26 @@ def patient(retry: Retry | None = None, pace: AsyncPace | None = None, **options
 def _can_go_again(request: aiohttp.ClientRequest) -> bool:
     """Whether the body can be sent; aiohttp knows of a one-way body that it has been sent only afterwards."""
     return not getattr(request.body, "consumed", False)
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The body, after which the connection is free; or as much of a long one as says what it means.
+
+    It is put back, so that the caller reads the whole of it, part by part if need be.
+    """
+    beginning, whole = Beginning(), True
+    async for part in response.content.iter_any():
+        if beginning.take(part):
+            whole = False
+            break
+    body = b"".join(beginning.parts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # there is no other way, and none is said to come
+        response.content.unread_data(body)
+    return await response.read() if whole else body
+
+
+def _leave(begun: list[aiohttp.ClientResponse]) -> None:
+    """Close what nobody reads any more; a response that was read whole has given its connection back already."""
+    while begun:
+        begun.pop().close()

@@ -1,12 +1,13 @@
 """Patience for httpx: a transport for ``httpx.Client`` and one for ``httpx.AsyncClient``.
 
 It lies below redirects, authentication and event hooks: each hop is sent with patience, with the client's own timeouts
-per attempt. A refusal's body is read, so its connection is free while the caller waits; any other body stays a stream.
+per attempt. A refusal's body is read, so its connection is free while the caller waits; any other body stays a stream,
+and so does the rest of a refusal's after 1 MiB or 10 seconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
-from headway.client.body import looks_into, rewinder
+from headway.client.body import Beginning, looks_into, rewinder
 from headway.client.drive import AsyncSender, Sender
 from headway.client.retry import Retry
 
@@ -29,6 +30,10 @@ __all__ = ["AsyncPatientTransport", "PatientTransport", "patient"]
 
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _BROKEN = (httpx.NetworkError, httpx.TimeoutException, httpx.RemoteProtocolError)
+
+_PIECE = 1024
+_DECODED = 131_072
+"""Bytes of a body that are decoded to know what it means."""
 
 Attributes = Callable[[httpx.Request], dict[str, object]]
 """From a request to attributes of a pace besides host, method and path; ``cost`` among them is its cost."""
@@ -66,22 +71,34 @@ class PatientTransport(httpx.BaseTransport):
         rewind = rewinder(request.stream)
         outgoing = _outgoing(request, self._attributes, rewindable=rewind is not None)
 
+        begun: list[_Begun] = []
+
         def attempt() -> Reply[httpx.Response] | Failure:
+            while begun:
+                begun.pop().close()
             if rewind is not None:
                 rewind()
             try:
                 response = self.transport.handle_request(request)
                 if not looks_into(response.status_code, response.headers, self._sender.retry):
                     return Reply(response.status_code, response.headers.raw, None, response)
+                beginning, rest = Beginning(), iter(response.stream)  # type: ignore[arg-type]  # a sync transport's
                 try:
-                    raw = b"".join(response.stream)  # type: ignore[arg-type]  # a sync transport's stream
+                    if any(beginning.take(part) for part in rest):
+                        begun.append(_Begun(beginning, rest, response))
                 finally:
-                    response.close()
+                    if not begun:
+                        response.close()
             except httpx.TransportError as error:
                 return _failure(error)
-            return _read(response, raw)
+            return _read(response, beginning, *begun)
 
-        return self._sender.send(outgoing, attempt).response
+        try:
+            return self._sender.send(outgoing, attempt).response
+        except BaseException:
+            while begun:
+                begun.pop().close()
+            raise
 
     def close(self) -> None:
         """Close the transport that sends."""
@@ -121,22 +138,36 @@ class AsyncPatientTransport(httpx.AsyncBaseTransport):
         rewind = rewinder(request.stream)
         outgoing = _outgoing(request, self._attributes, rewindable=rewind is not None)
 
+        begun: list[_AsyncBegun] = []
+
         async def attempt() -> Reply[httpx.Response] | Failure:
+            while begun:
+                await begun.pop().aclose()
             if rewind is not None:
                 rewind()
             try:
                 response = await self.transport.handle_async_request(request)
                 if not looks_into(response.status_code, response.headers, self._sender.retry):
                     return Reply(response.status_code, response.headers.raw, None, response)
+                beginning, rest = Beginning(), aiter(response.stream)  # type: ignore[arg-type]  # an async transport's
                 try:
-                    raw = b"".join([part async for part in response.stream])  # type: ignore[union-attr]  # an async one's
+                    async for part in rest:
+                        if beginning.take(part):
+                            begun.append(_AsyncBegun(beginning, rest, response))
+                            break
                 finally:
-                    await response.aclose()
+                    if not begun:
+                        await response.aclose()
             except httpx.TransportError as error:
                 return _failure(error)
-            return _read(response, raw)
+            return _read(response, beginning, *begun)
 
-        return (await self._sender.send(outgoing, attempt)).response
+        try:
+            return (await self._sender.send(outgoing, attempt)).response
+        except BaseException:
+            while begun:
+                await begun.pop().aclose()
+            raise
 
     async def aclose(self) -> None:
         """Close the transport that sends."""
@@ -183,15 +214,63 @@ def _failure(error: httpx.TransportError) -> Failure:
     return Failure(error, unsent=isinstance(error, _UNSENT), connection=isinstance(error, _BROKEN))
 
 
-def _read(response: httpx.Response, raw: bytes) -> Reply[httpx.Response]:
+class _Begun(httpx.SyncByteStream):
+    """A body whose beginning was read: that, and then the rest."""
+
+    def __init__(self, beginning: Beginning, rest: Iterator[bytes], response: httpx.Response) -> None:
+        self._beginning = beginning
+        self._rest = rest
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._beginning.parts
+        yield from self._rest
+
+    def close(self) -> None:
+        self._response.close()
+
+
+class _AsyncBegun(httpx.AsyncByteStream):
+    """The twin of ``_Begun``."""
+
+    def __init__(self, beginning: Beginning, rest: AsyncIterator[bytes], response: httpx.Response) -> None:
+        self._beginning = beginning
+        self._rest = rest
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for part in self._beginning.parts:
+            yield part
+        async for part in self._rest:
+            yield part
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+class _Pieces(httpx.SyncByteStream):
+    """Bytes in small pieces: what a decoder makes of one of them cannot fill the memory."""
+
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self._raw[start : start + _PIECE] for start in range(0, len(self._raw), _PIECE))
+
+
+def _read(
+    response: httpx.Response, beginning: Beginning, begun: _Begun | _AsyncBegun | None = None
+) -> Reply[httpx.Response]:
     """The answer whose body was read, as a response that nobody has read: httpx decodes, times and closes it."""
     status, headers, extensions = response.status_code, response.headers, response.extensions
-
-    def again() -> httpx.Response:
-        return httpx.Response(status, headers=headers, stream=httpx.ByteStream(raw), extensions=extensions)
-
+    raw = b"".join(beginning.parts)
+    body = b""
     try:
-        body: bytes = again().read()
+        for part in httpx.Response(status, headers=headers, stream=_Pieces(raw)).iter_bytes():
+            body += part
+            if len(body) > _DECODED:
+                break
     except httpx.DecodingError:  # what cannot be decoded is still an answer; the caller will see the same error
-        body = raw
-    return Reply(status, headers.raw, body, again())
+        body = body or raw
+    again = httpx.Response(status, headers=headers, stream=begun or httpx.ByteStream(raw), extensions=extensions)
+    return Reply(status, headers.raw, body, again)

@@ -21,6 +21,7 @@ from headway.client.attempt import Failure, Outgoing, Reply
 from headway.client.body import looks_into, rewinder
 from headway.client.drive import Sender
 from headway.client.retry import Retry
+from headway.client.transport_urllib3 import kept, leave
 
 if TYPE_CHECKING:
     from headway.client.pace import Pace
@@ -69,7 +70,10 @@ class PatientAdapter(HTTPAdapter):
         rewind = rewinder(request.body)
         outgoing = self._outgoing(request, rewindable=rewind is not None)
 
+        begun: list[requests.Response] = []
+
         def attempt() -> Reply[requests.Response] | Failure:
+            leave(begun)
             if rewind is not None:
                 rewind()
             try:
@@ -77,13 +81,19 @@ class PatientAdapter(HTTPAdapter):
                 headers = response.raw.headers  # urllib3's: several lines of one name are kept apart
                 if not looks_into(response.status_code, response.headers, self._sender.retry):
                     return Reply(response.status_code, headers, None, response)
-                return Reply(response.status_code, headers, response.content, response)
+                body, response.raw = kept(response.raw)
+                begun.append(response)
+                return Reply(response.status_code, headers, body, response)
             except (requests.exceptions.ConnectionError, requests.exceptions.Timeout) as error:
                 return _failure(error)
             except requests.exceptions.ChunkedEncodingError as error:  # the connection broke inside the body
                 return Failure(error)
 
-        return self._sender.send(outgoing, attempt).response
+        try:
+            return self._sender.send(outgoing, attempt).response
+        except BaseException:
+            leave(begun)
+            raise
 
     def _outgoing(self, request: requests.PreparedRequest, *, rewindable: bool) -> Outgoing:
         added = dict(self._attributes(request)) if self._attributes is not None else {}

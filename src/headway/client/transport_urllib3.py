@@ -19,17 +19,20 @@ except ModuleNotFoundError as error:
     ) from error
 
 from headway.client.attempt import Failure, Outgoing, Reply
-from headway.client.body import looks_into, rewinder
+from headway.client.body import LONGEST_READ, looks_into, rewinder
 from headway.client.drive import Sender
 from headway.client.retry import Retry
 
 if TYPE_CHECKING:
     from headway.client.pace import Pace
 
-__all__ = ["PatientManager", "patient"]
+__all__ = ["PatientManager", "kept", "leave", "patient"]
 
 Attributes = Callable[[str, str, dict[str, Any]], dict[str, object]]
 """From method, URL and arguments to attributes of a pace besides host, method and path; ``cost`` is its cost."""
+
+_DECODED = 131_072
+"""Bytes of a body that are decoded to know what it means."""
 
 _UNSENT = (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
 _BROKEN = (urllib3.exceptions.ProtocolError, urllib3.exceptions.TimeoutError, *_UNSENT)
@@ -72,22 +75,37 @@ class PatientManager:
             rewind = None
         arguments["retries"] = _only_redirects(arguments.get("retries"), arguments.get("redirect", True))
 
+        begun: list[urllib3.BaseHTTPResponse] = []
+        preload = arguments.pop("preload_content", True)
+
+        def loaded(response: urllib3.BaseHTTPResponse) -> urllib3.BaseHTTPResponse:
+            if preload:
+                response.data  # noqa: B018  # reads the body, remembers it, and gives the connection back
+            return response
+
         def attempt() -> Reply[urllib3.BaseHTTPResponse] | Failure:
+            leave(begun)
             if rewind is not None:
                 rewind()
             try:
-                response: urllib3.BaseHTTPResponse = self.manager.request(method, url, **arguments)
+                response: urllib3.BaseHTTPResponse = self.manager.request(
+                    method, url, preload_content=False, **arguments
+                )
                 if not looks_into(response.status, response.headers, self._sender.retry):
-                    return Reply(response.status, response.headers, None, response)
-                if arguments.get("preload_content", True):
-                    return Reply(response.status, response.headers, response.data, response)
-                return _kept(response)
+                    return Reply(response.status, response.headers, None, loaded(response))
+                body, again = kept(response)
+                begun.append(again)
+                return Reply(response.status, response.headers, body, again)
             except urllib3.exceptions.HTTPError as error:
                 return _failure(error)
 
-        return self._sender.send(
-            self._outgoing(method, url, arguments, rewindable=rewind is not None), attempt
-        ).response
+        outgoing = self._outgoing(method, url, arguments, rewindable=rewind is not None)
+        try:
+            answer: urllib3.BaseHTTPResponse = self._sender.send(outgoing, attempt).response
+            return loaded(answer)
+        except BaseException:
+            leave(begun)
+            raise
 
     def _outgoing(self, method: str, url: str, arguments: dict[str, Any], *, rewindable: bool) -> Outgoing:
         added = dict(self._attributes(method, url, arguments)) if self._attributes is not None else {}
@@ -121,28 +139,62 @@ def _one_way(fields: Any) -> bool:
     return any(hasattr(value, "read") for value in values)
 
 
-def _kept(response: Any) -> Reply[urllib3.BaseHTTPResponse]:
-    """A streamed answer, read, as one that can still be streamed; its connection goes back to the pool."""
-    raw = response.read(decode_content=False)
-    response.release_conn()
+class _Begun(io.RawIOBase):
+    """A body whose beginning was read: that, and then the rest."""
 
-    def again() -> urllib3.HTTPResponse:
+    def __init__(self, raw: bytes, response: Any) -> None:
+        super().__init__()
+        self._beginning = io.BytesIO(raw)
+        self._response = response
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._beginning.read(len(buffer)) or self._response.read(len(buffer), decode_content=False)
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        self._response.close()
+        super().close()
+
+
+def kept(response: Any) -> tuple[bytes, urllib3.HTTPResponse]:
+    """What a streamed answer says, and the answer as one that can still be streamed.
+
+    It was read, and its connection is back in the pool; of a long one the beginning was, and the rest is still to come.
+    """
+    raw = response.read(LONGEST_READ + 1, decode_content=False)
+    whole = len(raw) <= LONGEST_READ
+    if whole:
+        response.release_conn()
+
+    def again(body: Any) -> urllib3.HTTPResponse:
         return urllib3.HTTPResponse(
-            io.BytesIO(raw),
+            body,
             headers=response.headers,
             status=response.status,
             version=response.version,
             reason=response.reason,
             preload_content=False,
             decode_content=response.decode_content,
+            enforce_content_length=False,
+            original_response=getattr(response, "_original_response", None),  # requests finds cookies there
             request_url=response.geturl(),
         )
 
     try:
-        body = again().read(decode_content=True)
+        body = again(io.BytesIO(raw)).read(_DECODED, decode_content=True)
     except urllib3.exceptions.HTTPError:  # what cannot be decoded is still an answer
         body = raw
-    return Reply(response.status, response.headers, body, again())
+    return body, again(io.BytesIO(raw) if whole else io.BufferedReader(_Begun(raw, response)))
+
+
+def leave(begun: list[Any]) -> None:
+    """Close what nobody reads any more."""
+    while begun:
+        begun.pop().close()
 
 
 def _failure(error: urllib3.exceptions.HTTPError) -> Failure:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain
 from typing import Any
 
 from tests.client.corpus import Case
@@ -22,7 +23,7 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     drop: bool = False
-    chunks: tuple[bytes, ...] = ()
+    chunks: Iterable[bytes] = ()
     late: threading.Event | None = None
 
 
@@ -90,7 +91,7 @@ def scripted() -> Iterator[Scripted]:
             if reply.chunks:
                 self.send_header("Transfer-Encoding", "chunked")
                 self.end_headers()
-                for chunk in (*reply.chunks, b""):
+                for chunk in chain(reply.chunks, (b"",)):
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
                 return
             self.send_header("Content-Length", str(len(reply.body)))
