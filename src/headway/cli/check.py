@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
 from headway.cli.failing import fail
-from headway.cli.policies import code_of, report
+from headway.cli.policies import code_of, read_attributes, report, units
 from headway.errors import AttributeMissing, AttributeUnexpected, UnknownName
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "--policy-file", type=Path, metavar="FILE", help="default: the built-in policy and the state of headway serve"
     )
-    parser.add_argument("--cost", type=_cost, default=1, metavar="N", help="units to charge (default: %(default)s)")
+    parser.add_argument("--cost", type=units, default=1, metavar="N", help="units to charge (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print the decision as one JSON object")
     parser.set_defaults(run=run, takes_rest="attributes")
 
@@ -46,14 +46,10 @@ def run(args: argparse.Namespace) -> int:
     """Decide; the exit code says what came of it."""
     from headway.service.opening import read_policies
 
-    attributes: dict[str, str] = {}
-    for given in args.attributes:
-        name, equals, value = given.partition("=")
-        if not (name and equals):
-            return _wrong(f"{given!r} is no attribute; expected NAME=VALUE, such as phone=+447700900123")
-        if name in attributes:
-            return _wrong(f"the attribute {name!r} is given twice; expected one value")
-        attributes[name] = value
+    try:
+        attributes = read_attributes(args.attributes)
+    except ValueError as error:
+        return _wrong(str(error))
     reading = read_policies(args.policy_file)
     file = report(reading)
     if file is None:
@@ -111,9 +107,3 @@ def _code(decision: Decision) -> int:
 
 def _wrong(problem: str) -> int:
     return fail("check", problem, exit_codes.USAGE)
-
-
-def _cost(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 4000):
-        raise argparse.ArgumentTypeError(f"{text!r} is no cost; expected a whole number from 0")
-    return int(text)

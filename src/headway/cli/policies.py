@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from headway.policy.policy import PolicyFile
     from headway.policy.toml import Reading
 
-__all__ = ["code_of", "report"]
+__all__ = ["code_of", "read_attributes", "report", "units"]
 
 
 def code_of(reading: Reading) -> int:
@@ -34,3 +36,27 @@ def report(reading: Reading, command: str | None = None) -> PolicyFile | None:
     for problem in reading.problems:
         print(safe(str(problem)), file=sys.stderr)
     return reading.file
+
+
+def read_attributes(words: Iterable[str]) -> dict[str, str]:
+    """Attributes from words such as ``phone=+447700900123``.
+
+    Raises:
+        ValueError: a word that is none, or a name that is given twice.
+    """
+    attributes: dict[str, str] = {}
+    for given in words:
+        name, equals, value = given.partition("=")
+        if not (name and equals):
+            raise ValueError(f"{given!r} is no attribute; expected NAME=VALUE, such as phone=+447700900123")
+        if name in attributes:
+            raise ValueError(f"the attribute {name!r} is given twice; expected one value")
+        attributes[name] = value
+    return attributes
+
+
+def units(text: str) -> int:
+    """A whole number from 0."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 4000):
+        raise argparse.ArgumentTypeError(f"{text!r} is no cost; expected a whole number from 0")
+    return int(text)

@@ -341,15 +341,21 @@ class BaseLimiter:
     def _explaining(self, attributes: Mapping[str, object], cost: Cost) -> Flow[Explanation]:
         from headway.limiter.explain import explained
 
-        plan = (yield from self._apply(attributes)).plan
-        keys = plan.keys(attributes)
+        exempt = self._passes(attributes)
+        try:
+            plan = (yield from self._apply(attributes)).plan
+            keys = plan.keys(attributes)
+        except (ValueError, TypeError):  # an attribute that is missing or cannot be used
+            if not exempt:
+                raise
+            plan, keys = self._way_of(()).plan, ()  # it passes, whatever it lacks
         decision = yield from decide(plan, keys, self._costs(plan, cost), time.time_ns(), commit=False)
         standing = yield from decide(plan, keys, plan.costs(0), time.time_ns(), commit=False)
         away = (part for part in self._parts if part.name not in plan.by_name)
         others = {
             part.name: f"keyed by {', '.join(part.by)}" if isinstance(part, Limit) else str(part) for part in away
         }
-        return explained(plan, attributes, decision, standing, exempt=self._passes(attributes), others=others)
+        return explained(plan, attributes, decision, standing, exempt=exempt, others=others)
 
     @staticmethod
     def _exempted() -> Decision:
