@@ -19,6 +19,44 @@ local function moved(old, bw, bf, end_w, end_f, w, f, d) -- Ledger.after
     expires = expires}
 end
 
+-- Takes b off what is owed, w:f - now, of which dw:df is debt: what is left, the debt, and the ledger, which remembers it
+-- where charges came after the one that ends at e.
+local function taken_off(w, f, bw, bf, ew, ef, dw, df, tw, tf, depth_w, depth_f, d, given_back)
+  local left_w, left_f = less(w, f, now, 0, d)
+  if left_w < 0 then
+    left_w, left_f = 0, 0
+  end
+  if after(bw, bf, left_w, left_f) then
+    bw, bf = left_w, left_f
+  end
+  local next_w, next_f = ew + tw, ef + tf
+  if next_f >= d then
+    next_w, next_f = next_w + 1, next_f - d
+  end
+  if (bw > 0 or bf > 0) and not after(next_w, next_f, w, f) then
+    given_back = moved(given_back, bw, bf, ew, ef, w, f, d)
+  end
+  left_w, left_f = less(left_w, left_f, bw, bf, d)
+  local over_w, over_f = less(left_w, left_f, depth_w, depth_f, d)
+  if over_w < 0 then
+    over_w, over_f = 0, 0
+  end
+  if after(dw, df, over_w, over_f) then
+    dw, df = over_w, over_f
+  end
+  return left_w, left_f, dw, df, given_back
+end
+
+local function later_ones(open, from, vw, vf, d) -- what is known of arrivals after a charge, without its v
+  for i = from, #open do
+    local one = open[i]
+    one.lw, one.lf = less(one.lw, one.lf, vw, vf, d)
+    if one.lw < 0 then
+      one.lw, one.lf = 0, 0
+    end
+  end
+end
+
 local function gcra(line, s, units, take)
   local d, depth_w, depth_f, tw, tf, back_w, back_f, full_w, full_f, least_w, least_f, most_w, most_f, at_w, at_e,
     taken_w, taken_f, longest_w, longest_f, pos = unpack('<ddddddddddddddddddd', line, 42)
@@ -133,39 +171,20 @@ local function gcra(line, s, units, take)
     if after(bw, bf, back_w, back_f) then
       bw, bf = back_w, back_f
     end
-    for _, one in ipairs(open) do
-      one.lw, one.lf = less(one.lw, one.lf, back_w, back_f, d)
-      if one.lw < 0 then
-        one.lw, one.lf = 0, 0
-      end
-    end
+    later_ones(open, 1, back_w, back_f, d)
     changed = true
   end
   if held and not changed then
     return false
   end
-  local left_w, left_f = less(w, f, now, 0, d)
-  if left_w < 0 then
-    left_w, left_f = 0, 0
-  end
+  local left_w, left_f
   if changed then
-    if after(bw, bf, left_w, left_f) then
-      bw, bf = left_w, left_f
-    end
-    local next_w, next_f = end_w + tw, end_f + tf
-    if next_f >= d then
-      next_w, next_f = next_w + 1, next_f - d
-    end
-    if (bw > 0 or bf > 0) and not after(next_w, next_f, w, f) then
-      given_back = moved(given_back, bw, bf, end_w, end_f, w, f, d)
-    end
-    left_w, left_f = less(left_w, left_f, bw, bf, d)
-    local over_w, over_f = less(left_w, left_f, depth_w, depth_f, d)
-    if over_w < 0 then
-      over_w, over_f = 0, 0
-    end
-    if after(dw, df, over_w, over_f) then
-      dw, df = over_w, over_f
+    left_w, left_f, dw, df, given_back =
+      taken_off(w, f, bw, bf, end_w, end_f, dw, df, tw, tf, depth_w, depth_f, d, given_back)
+  else
+    left_w, left_f = less(w, f, now, 0, d)
+    if left_w < 0 then
+      left_w, left_f = 0, 0
     end
   end
   if take > 0 then
@@ -226,35 +245,14 @@ local function undo(line, s)
     idle_w, idle_f = 0, 0
   end
   local bw, bf = less(cw, cf, idle_w, idle_f, d)
-  local left_w, left_f = less(w, f, now, 0, d)
-  if bw < 0 or left_w < 0 or after(end_w, end_f, w, f) then -- paid, or reset meanwhile
+  if bw < 0 or w < now or after(end_w, end_f, w, f) then -- paid, or reset meanwhile
     return true, false
   end
-  if after(bw, bf, left_w, left_f) then
-    bw, bf = left_w, left_f
-  end
-  local next_w, next_f = end_w + tw, end_f + tf
-  if next_f >= d then
-    next_w, next_f = next_w + 1, next_f - d
-  end
-  if not after(next_w, next_f, w, f) then
-    given_back = moved(given_back, bw, bf, end_w, end_f, w, f, d)
-  end
-  left_w, left_f = less(left_w, left_f, bw, bf, d)
-  local over_w, over_f = less(left_w, left_f, depth_w, depth_f, d)
-  if over_w < 0 then
-    over_w, over_f = 0, 0
-  end
-  if after(dw, df, over_w, over_f) then
-    dw, df = over_w, over_f
-  end
+  local left_w, left_f
+  left_w, left_f, dw, df, given_back =
+    taken_off(w, f, bw, bf, end_w, end_f, dw, df, tw, tf, depth_w, depth_f, d, given_back)
   open = unexpired(open)
-  for _, one in ipairs(open) do
-    one.lw, one.lf = less(one.lw, one.lf, cw, cf, d)
-    if one.lw < 0 then
-      one.lw, one.lf = 0, 0
-    end
-  end
+  later_ones(open, 1, cw, cf, d)
   local value, us = written(now + left_w, left_f, d, dw, df, open, given_back)
   return true, true, value, us
 end

@@ -47,7 +47,7 @@ def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
     """The exception that an error reply stands for."""
     if isinstance(reply, Unreadable):
         return StoreUnusable(f"Redis store {where}: answered {reply.head!r}, which is not the Redis protocol")
-    text = reply.text
+    text = reply.text.partition(" script: ")[0]  # where it is in the script is nothing to a reader
     if reply.kind in _NOT_OURS or text.startswith(("ERR unknown command", "ERR invalid password", "ERR DB index")):
         return StoreUnusable(f"Redis store {where}: {text}")
     return StoreUnavailable(f"Redis store {where}: {text}")
