@@ -254,6 +254,8 @@ def test_an_async_provider_under_limiter_names_the_other(clock: ManualClock) -> 
         ({"cache_seconds": True}, "cache_seconds is True"),
         ({"answer_seconds": 0}, "answer_seconds is 0; expected seconds up to 3600"),
         ({"answer_seconds": True}, "answer_seconds is True"),
+        ({"answer_seconds": None}, "answer_seconds is None"),
+        ({"cache_seconds": "30"}, "cache_seconds is '30'"),
         ({"answer_seconds": float("nan")}, "answer_seconds is nan"),
         ({"cache_entries": 0}, "cache_entries is 0; expected a whole number from 1"),
         ({"cache_entries": 1.5}, "cache_entries is 1.5"),

@@ -99,9 +99,9 @@ class ProvidedLimit:
                 raise LimitError(f"limit {name!r}: reads {problem}")
         if not callable(provider):
             raise LimitError(f"limit {name!r}: provider is {provider!r}; expected a function of a request's attributes")
-        if isinstance(cache_seconds, bool) or not 0 <= cache_seconds <= 1e9:
+        if not _is_number(cache_seconds) or not 0 <= cache_seconds <= 1e9:
             raise LimitError(f"limit {name!r}: cache_seconds is {cache_seconds!r}; expected seconds from 0 to 1e9")
-        if isinstance(answer_seconds, bool) or not 0 < answer_seconds <= 3600:
+        if not _is_number(answer_seconds) or not 0 < answer_seconds <= 3600:
             raise LimitError(f"limit {name!r}: answer_seconds is {answer_seconds!r}; expected seconds up to 3600")
         if type(cache_entries) is not int or cache_entries < 1:
             raise LimitError(f"limit {name!r}: cache_entries is {cache_entries!r}; expected a whole number from 1")
@@ -293,6 +293,10 @@ class ProvidedLimit:
         self._known.move_to_end(key)
         while len(self._known) > self._most:
             self._known.popitem(last=False)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def providers_of(part: Any) -> Iterator[ProvidedLimit]:
