@@ -18,6 +18,7 @@ from headway.policy.choice import Choice, limits_of
 from headway.policy.policy import Policy, PolicyFile
 from headway.policy.spelling import nearest
 from headway.service.answer import Answer, decided, failed
+from headway.service.choices import choice_document
 from headway.service.fault import Fault
 from headway.service.openapi import openapi_document
 from headway.service.request import MAX_BATCH, CheckRequest, read_body, read_release, read_request
@@ -246,7 +247,7 @@ class Api:
             "cost": limit.cost,
             "on_store_failure": limit.on_store_failure.value,
             "shadow": limit.shadow,
-            **({} if isinstance(part, Limit) else {"depends": str(part)}),
+            **choice_document(part),
             **({"would_have_refused": self._would_have_refused(policy, limit.name)} if limit.shadow else {}),
         }
 
