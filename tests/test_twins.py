@@ -51,6 +51,7 @@ POSTGRES_DIFFERENT = {
     "_check": "who holds the deadline: the connection for threads, a timeout around the task",
     "_begin": "the same",
     "_drive": "the same",
+    "_asked": "each speaks with its own kind of connection",
     "_run": "the same",
     "_connection": "each borrows from its own kind of pool",
     "ask": "the short way is for threads alone: decisions of a loop travel together",

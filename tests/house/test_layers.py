@@ -16,6 +16,8 @@ ALSO = {
     "testing/plugin.py": "pytest",
     "stores/postgres/sync.py": "psycopg",
     "stores/postgres/aio.py": "psycopg",
+    "stores/postgres/aio_connections.py": "psycopg",
+    "stores/postgres/borrowed.py": "psycopg",
     "stores/postgres/connections.py": "psycopg",
     "adapters/rest_framework.py": "rest_framework",
 }

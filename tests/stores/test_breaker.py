@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 import time
 
@@ -111,12 +113,23 @@ def test_an_open_breaker_costs_microseconds() -> None:
     assert (time.perf_counter() - begin) / 10_000 < 0.001
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads is what is tested
 def test_a_child_s_breaker_is_not_locked(breaker: Breaker, clock: ManualClock) -> None:
-    """A lock that the parent held at the fork is not the child's."""
+    """A lock that another thread of the parent held at the fork is not the child's, whichever store the breaker guards."""
     outage(breaker)
-    breaker._lock.acquire()
-    breaker.after_fork()
     clock.advance(1)
-    breaker.enter()
-    breaker.succeeded()
-    assert not breaker.open
+    breaker._lock.acquire()
+    pid = os.fork()
+    if pid == 0:
+        breaker.enter()
+        breaker.succeeded()
+        os._exit(int(breaker.open))
+    breaker._lock.release()
+    until = time.monotonic() + 20
+    while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(0.01)
+    if ended[0] == 0:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    assert ended == (pid, 0)

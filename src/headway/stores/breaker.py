@@ -5,10 +5,12 @@ Shared by all networked stores. While it is open a call costs a comparison, not 
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
+from weakref import WeakSet
 
 from headway.errors import StoreUnavailable
 
@@ -58,6 +60,7 @@ class Breaker:
         self._told = 0
         self._next_try = 0.0
         self._lock = threading.Lock()
+        _alive.add(self)
 
     def enter(self) -> None:
         """Ask to make a call; one call a pause is let through an open breaker.
@@ -105,6 +108,18 @@ class Breaker:
     def after_fork(self) -> None:
         """In the child nobody holds the lock."""
         self._lock = threading.Lock()
+
+
+_alive: WeakSet[Breaker] = WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for breaker in list(_alive):
+        breaker.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _log(message: str, *details: object, warning: bool) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -11,35 +10,35 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import waiting
 from psycopg.rows import tuple_row
 
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.errors import ConfigError, StoreError, StoreUnavailable
+from headway.errors import ConfigError, StoreError
 from headway.stores.base import Answer, undoing
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres import flows
+from headway.stores.postgres.aio_connections import LoopConnection, LoopConnections, leave, shared_by_loops
 from headway.stores.postgres.base import (
+    HURRIED,
     INSTALL_LOCK,
     INSTALL_S,
-    MOST_CONNECTIONS,
     MOST_TRIES,
     PATIENT_S,
     PERSISTENCE,
+    UNHURRIED,
     VERSION,
     BasePostgresStore,
-    again,
-    alone,
     is_pool,
-    session,
     shown,
 )
-from headway.stores.postgres.connections import breaker_of, has_ended, sockets
-from headway.stores.postgres.flows import Flow
-from headway.stores.postgres.schema import SCHEMA_VERSION, grant_sql, schema_sql
+from headway.stores.postgres.borrowed import asked_later, in_time_later
+from headway.stores.postgres.connections import breaker_of
+from headway.stores.postgres.failures import again, alone, is_in_order
+from headway.stores.postgres.flows import Flow, Rows, Trip
+from headway.stores.postgres.schema import functions, grant_sql, schema_sql
 
 __all__ = ["AsyncPostgresStore"]
 
@@ -76,12 +75,13 @@ class AsyncPostgresStore(BasePostgresStore):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(where, deadline, schema, unlogged, install, share, clock)
-        self._connections: _Connections | None = None
+        self._connections: LoopConnections | None = None
+        self._timed = not isinstance(self.where, psycopg.AsyncConnection)
         self._undoing: set[asyncio.Task[Any]] = set()
         if isinstance(self.where, str):
-            self._connections = _shared(self.where, self.deadline)
+            self._connections = shared_by_loops(self.where, self.deadline)
             self._connections.stores += 1
-            self._leave = weakref.finalize(self, _leave, self._connections)
+            self._leave = weakref.finalize(self, leave, self._connections)
             self.breaker = breaker_of(self.where)
         elif isinstance(self.where, psycopg.AsyncConnection) or is_pool(self.where, "__aenter__"):
             self.breaker = Breaker(f"PostgreSQL {shown(where)}")
@@ -94,7 +94,9 @@ class AsyncPostgresStore(BasePostgresStore):
         """See ``Store.advance``."""
         deciding = self._run(self._advancing(charges, commit))
         if isinstance(self.where, psycopg.AsyncConnection):  # the transaction's owner decides what becomes of it
-            return (await deciding).answer
+            answer, reached = await deciding
+            self._cleaned_to = self._cleaned_to if reached is None else reached
+            return answer
         task = asyncio.ensure_future(deciding)
         try:
             answer, reached = await asyncio.shield(task)
@@ -142,7 +144,7 @@ class AsyncPostgresStore(BasePostgresStore):
     async def close(self) -> None:
         """Close the connections, on every event loop, if no other store uses them. A later decision opens new ones."""
         if self._connections is not None and self._leave.detach():
-            _leave(self._connections)
+            leave(self._connections)
 
     def _undo(self, charges: Sequence[Charge], done: asyncio.Task[flows.Advanced]) -> None:
         """Give back what nobody was told that they have. Where the store is away it stays charged: never too little."""
@@ -178,8 +180,8 @@ class AsyncPostgresStore(BasePostgresStore):
         return value
 
     async def _begin(self, connection: Any, begin: Callable[[], Flow[T]], end: float | None) -> T:
-        """Drive the flow, by ``end`` (the loop's time) where the connection is ours; None: each trip has its own time."""
-        async with asyncio.timeout_at(end if self._connections is not None else None):
+        """Drive the flow, by ``end`` (the loop's time) unless the connection is the caller's; None: each trip has its own time."""
+        async with asyncio.timeout_at(end if self._timed else None):
             for tries_left in range(MOST_TRIES, -1, -1):
                 try:
                     return await self._drive(connection, begin(), end is None)
@@ -199,7 +201,7 @@ class AsyncPostgresStore(BasePostgresStore):
                     await connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     opened = True
                 async with asyncio.timeout(PATIENT_S if patient else None):
-                    rows = await _rows(connection, trip.text, trip.values)
+                    rows = await self._asked(connection, trip, patient)
                 if opened and trip.ends:
                     await connection.execute("COMMIT")
                     opened = False
@@ -212,6 +214,11 @@ class AsyncPostgresStore(BasePostgresStore):
                 await connection.execute("ROLLBACK")
             raise
 
+    async def _asked(self, connection: Any, trip: Trip, patient: bool) -> Rows:
+        if isinstance(connection, LoopConnection):
+            return await _rows(connection, trip.text, trip.values)
+        return await asked_later(connection, trip.text, trip.values, PATIENT_S if patient else self.deadline)
+
     @asynccontextmanager
     async def _connection(self, seconds: float) -> AsyncIterator[Any]:
         """A connection that nobody else uses meanwhile."""
@@ -220,24 +227,21 @@ class AsyncPostgresStore(BasePostgresStore):
             if isinstance(self.where, psycopg.AsyncConnection):
                 yield self.where
                 return
-            async with self.where.connection(timeout=seconds) as borrowed:  # type: ignore[attr-defined]  # an AsyncConnectionPool
-                before = borrowed.autocommit
-                await borrowed.set_autocommit(True)
-                try:
-                    yield borrowed
-                finally:
-                    if not borrowed.closed:
-                        await borrowed.set_autocommit(before)
+            async with (
+                self.where.connection(timeout=seconds) as borrowed,  # type: ignore[attr-defined]  # an AsyncConnectionPool
+                in_time_later(borrowed),
+            ):
+                yield borrowed
             return
         if not self._leave.alive:  # it was closed and is used again
             connections.stores += 1
-            self._leave = weakref.finalize(self, _leave, connections)
+            self._leave = weakref.finalize(self, leave, connections)
         idle = connections.here()
         connection = await idle.take(str(self.where), seconds, self.deadline)
         try:
             yield connection
         except BaseException as error:
-            if isinstance(error, psycopg.Error) and not connection.closed and not connection.info.transaction_status:
+            if is_in_order(connection, error):
                 idle.put_back(connection)  # the server said no, and is there
             else:
                 idle.drop(connection)
@@ -250,156 +254,38 @@ class AsyncPostgresStore(BasePostgresStore):
     async def _check(self, connection: Any, end: float) -> bool:
         """See that the schema is there and ours, once; put it in place where that is allowed: True then."""
         self._judge_encoding(connection.info.encoding)
-        ours = self._connections is not None
-        async with asyncio.timeout_at(end if ours else None):
+        own, begun = alone(connection), connection.info.transaction_status
+        async with asyncio.timeout_at(end if self._timed else None):
             right = self._judge_version(await self._version(connection))
         if not right:
-            async with asyncio.timeout(INSTALL_S if ours else None):
+            async with asyncio.timeout(INSTALL_S if self._timed else None):
                 await self._install(connection)
-        self._ready = True
+        self._seen(right, own, bool(begun))
         return not right
 
     async def _version(self, connection: Any) -> int | None:
-        [there] = await _rows(connection, VERSION, (self.schema,))
-        if not there[0]:
+        known = {"schema": self.schema, "functions": functions()}
+        [(there, whole)] = await _rows(connection, VERSION, known)
+        if not there:
             return None
-        [found] = await _rows(connection, f"SELECT {self.inside}.schema_version()")
-        return None if found[0] is None else int(found[0])
+        [(number,)] = await _rows(connection, f"SELECT {self.inside}.schema_version()")
+        return self._version_of(number, whole)
 
     async def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
         async with connection.transaction():
-            await connection.execute("SET LOCAL lock_timeout = 0")
+            await _rows(connection, UNHURRIED)
             await _rows(connection, "SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
             version = await self._version(connection)
-            self._judge_version(SCHEMA_VERSION if version is None else version)
-            if version == SCHEMA_VERSION:
-                return False
-            await connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
-            return True
+            made = not self._judge_version(version, installing=True)
+            if made:
+                text = schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged)
+                await connection.execute(text, prepare=False)
+            await _rows(connection, HURRIED)
+            return made
 
 
-async def _rows(connection: Any, text: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+async def _rows(connection: Any, text: str, values: Sequence[object] | dict[str, Any] = ()) -> Rows:
     """What a statement answers, whatever kind of rows and cursors the connection's owner likes."""
     cursor = psycopg.AsyncCursor(connection, row_factory=tuple_row)
     await cursor.execute(text, values)
     return await cursor.fetchall()
-
-
-class _Connection(psycopg.AsyncConnection[tuple[Any, ...]]):
-    """A connection of ours. Whoever gives up on it drops it, so nothing is waited for then."""
-
-    async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109  # psycopg's own
-        """Drive psycopg's generator; when cancelled, leave at once instead of asking the server to stop."""
-        named = {} if timeout is None else {"timeout": timeout}  # psycopg 3.2 has none
-        return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, **named)
-
-    def __del__(self, _warn: object = None, /) -> None:
-        self.pgconn.finish()  # one whose event loop has ended cannot be closed there any more
-
-
-class _Idle:
-    """One event loop's connections that nobody uses, and how many more may be used."""
-
-    def __init__(self) -> None:
-        self.connections: list[_Connection] = []
-        self.places = asyncio.Semaphore(MOST_CONNECTIONS)
-
-    async def take(self, url: str, seconds: float, deadline: float) -> _Connection:
-        """A connection that nobody else uses until it is put back or dropped.
-
-        Raises:
-            StoreUnavailable: there was none within ``seconds``.
-            psycopg.Error: the server did not let us in.
-        """
-        try:
-            async with asyncio.timeout(seconds):
-                await self.places.acquire()
-                try:
-                    while self.connections:
-                        connection = self.connections.pop()
-                        if not has_ended(connection):
-                            return connection
-                        connection.pgconn.finish()
-                    return await _opened(url, deadline)
-                except BaseException:
-                    self.places.release()
-                    raise
-        except TimeoutError as error:
-            raise StoreUnavailable(f"PostgreSQL {shown(url)}: no connection within {seconds:g} s") from error
-
-    def put_back(self, connection: _Connection) -> None:
-        """It is in order, and somebody else may have it."""
-        self.connections.append(connection)
-        self.places.release()
-
-    def drop(self, connection: _Connection) -> None:
-        """It is in no order that somebody could rely on."""
-        connection.pgconn.finish()
-        self.places.release()
-
-
-class _Connections:
-    """The connections of all stores with the same URL and deadline, by event loop.
-
-    Attributes:
-        stores: how many stores use these.
-    """
-
-    def __init__(self) -> None:
-        self.stores = 0
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = weakref.WeakKeyDictionary()
-        self._owner = os.getpid()
-        weakref.finalize(self, _finish, self._loops, self._owner)
-
-    def here(self) -> _Idle:
-        """Those of the running event loop."""
-        if self._owner != os.getpid():  # a child: the connections are the parent's
-            self._loops, self._owner = weakref.WeakKeyDictionary(), os.getpid()
-            weakref.finalize(self, _finish, self._loops, self._owner)
-        loop = asyncio.get_running_loop()
-        idle = self._loops.get(loop)
-        if idle is None:
-            idle = self._loops[loop] = _Idle()
-        return idle
-
-    def close(self) -> None:
-        """Close those that nobody uses."""
-        _finish(self._loops, self._owner)
-
-
-def _shared(url: str, deadline: float) -> _Connections:
-    found = _open.get((url, deadline))
-    return _open.setdefault((url, deadline), _Connections()) if found is None else found
-
-
-_open: weakref.WeakValueDictionary[tuple[str, float], _Connections] = weakref.WeakValueDictionary()
-
-
-def _leave(connections: _Connections) -> None:
-    """A store does not use them any more."""
-    connections.stores -= 1
-    if connections.stores <= 0:
-        connections.close()
-
-
-async def _opened(url: str, deadline: float) -> _Connection:
-    try:
-        connection = await _Connection.connect(url, autocommit=True)
-    except UnicodeError as error:  # of the codec for names in other scripts
-        raise OSError(f"no name of a host ({error})") from error
-    sockets.add(connection)
-    try:
-        cursor = await connection.execute(session(connection.info.backend_pid, deadline))
-        if await cursor.fetchone() == (None,):
-            connection.prepare_threshold = None
-    except BaseException:
-        connection.pgconn.finish()
-        raise
-    return connection
-
-
-def _finish(loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle], owner: int) -> None:
-    """Close connections, but not those of a parent process."""
-    for idle in list(loops.values()) if owner == os.getpid() else ():
-        while idle.connections:
-            idle.connections.pop().pgconn.finish()

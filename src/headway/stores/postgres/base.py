@@ -15,23 +15,25 @@ from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres.codec import DAMAGED, foreign
+from headway.stores.postgres.failures import FORBIDDEN, GONE, alone, is_outage, is_read_only, reason
 from headway.stores.postgres.flows import Advanced, Flow, advance
 from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, quoted, schema_sql
 from headway.stores.shown import shown as shown_url
 from headway.stores.shown import unwritable
 
 __all__ = [
+    "HURRIED",
     "INSTALL_LOCK",
     "INSTALL_S",
     "MOST_CONNECTIONS",
     "MOST_TRIES",
     "PATIENT_S",
     "PERSISTENCE",
+    "UNHURRIED",
     "VERSION",
     "BasePostgresStore",
-    "again",
-    "alone",
     "is_pool",
+    "lock_ms",
     "session",
     "shown",
 ]
@@ -48,22 +50,28 @@ CLEAN_EVERY: Final = 64
 """Charges between two looks at 256 keys: more are looked at than can have come."""
 
 VERSION: Final = (
-    "SELECT EXISTS (SELECT FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
-    "WHERE n.nspname = %s AND p.proname = 'schema_version')"
+    "SELECT to_regclass(quote_ident(%(schema)s) || '.version') IS NOT NULL AND 'schema_version' = ANY (there.names), "
+    "to_regclass(quote_ident(%(schema)s) || '.state') IS NOT NULL AND there.names @> %(functions)s::name[] "
+    "FROM (SELECT array_agg(p.proname) AS names FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace "
+    "WHERE n.nspname = %(schema)s) AS there"
 )
+"""Whether there is a version to be asked for, and whether nothing of it has gone."""
+
+UNHURRIED: Final = (
+    "SELECT set_config('headway.lock_timeout', current_setting('lock_timeout'), true), "
+    "set_config('headway.statement_timeout', current_setting('statement_timeout'), true), "
+    "set_config('lock_timeout', '0', true), set_config('statement_timeout', '0', true)"
+)
+HURRIED: Final = (
+    "SELECT set_config('lock_timeout', current_setting('headway.lock_timeout'), true), "
+    "set_config('statement_timeout', current_setting('headway.statement_timeout'), true)"
+)
+"""Around what takes its time in a transaction that may be somebody else's."""
 
 PERSISTENCE: Final = "SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass(%s)"
 
-_AGAIN: Final = ("40001", "40P01")
-"""Serialization failure and deadlock: nothing was written, and another try may do."""
-
-_GONE: Final = ("42883", "3F000", "42P01")
-"""A function, a schema or a table that was there and is not: somebody changed the database under us."""
-
-_FORBIDDEN: Final = "42501"
-
-_OUTAGE: Final = ("08", "53", "57", "58", "XX")
-"""Classes of SQLSTATE: connections, resources, an operator's intervention, the system, internal errors."""
+_LONGEST_S: Final = 86_400.0
+"""A day: PostgreSQL counts time-outs in ms of 31 bits."""
 
 _LOCK_SHARE: Final = 0.75
 """What part of its deadline a decision waits for a key at most: so the server gives up first, and says so in time."""
@@ -100,6 +108,7 @@ class BasePostgresStore:
         self.share = _share(chosen.get("share", 1))
         self.clock = clock
         self._ready = False
+        self._in_doubt = False
         self._until_clean = CLEAN_EVERY
         self._cleaned_to = b""
 
@@ -123,7 +132,7 @@ class BasePostgresStore:
     def _advancing(self, charges: Sequence[Charge], commit: bool) -> Callable[[], Flow[Advanced]]:
         """A bill's flow; now and then it also looks for recovered keys, but never in somebody else's transaction."""
         past = None
-        if commit and isinstance(self.where, str):
+        if commit and self._by_itself():
             self._until_clean -= len(charges)
             if self._until_clean <= 0:
                 self._until_clean = CLEAN_EVERY
@@ -142,8 +151,34 @@ class BasePostgresStore:
                 f"PostgreSQL {shown(self.where)}: its client_encoding is SQL_ASCII; connect with client_encoding=utf8"
             )
 
-    def _judge_version(self, version: int | None) -> bool:
+    def _by_itself(self) -> bool:
+        """Whether a decision ends its own transaction."""
+        return isinstance(self.where, str) or hasattr(self.where, "connection") or alone(self.where)
+
+    def _version_of(self, number: int | None, whole: bool) -> int | None:
+        """The version that a schema says it has; 0 where it is ours and something in it has gone."""
+        return 0 if number == SCHEMA_VERSION and not whole else number
+
+    def _seen(self, right: bool, own: bool, begun: bool) -> None:
+        """The schema is there. It is relied on from now on, unless somebody's transaction may still take it back.
+
+        Args:
+            right: it was there, and was not put in place just now.
+            own: this was seen in no transaction but its own.
+            begun: the transaction was open before it was looked at.
+        """
+        if right and not begun:
+            self._in_doubt = False
+        elif not right:
+            self._in_doubt = not own
+        self._ready = not self._in_doubt
+
+    def _judge_version(self, version: int | None, *, installing: bool = False) -> bool:
         """Whether the schema is there and ours; else it may be put in place.
+
+        Args:
+            version: None: it is not there; 0: something in it has gone.
+            installing: it may, whatever the options say.
 
         Raises:
             StoreUnusable: it is newer, or it is missing and may not be put in place.
@@ -153,8 +188,10 @@ class BasePostgresStore:
                 f"PostgreSQL {shown(self.where)}: schema {self.schema} has version {version}, of a newer headway; "
                 f"this one knows {SCHEMA_VERSION}"
             )
-        if version != SCHEMA_VERSION and not self.install:
-            state = "is not there" if version is None else f"has version {version}, of an older headway"
+        if version != SCHEMA_VERSION and not (self.install or installing):
+            state = f"has version {version}, of an older headway" if version else "is not there"
+            if version == 0:
+                state = "has lost its table or a function"
             raise StoreUnusable(
                 f"PostgreSQL {shown(self.where)}: schema {self.schema} {state}; put version {SCHEMA_VERSION} in place "
                 "with `headway store init URL`"
@@ -182,46 +219,27 @@ class BasePostgresStore:
 
     def failed(self, error: BaseException) -> StoreError:
         """The same, for a call that went through the breaker, which hears of it."""
-        if is_outage(error):
-            self.breaker.failed(StoreUnavailable(_reason(error).removeprefix(f"{self.breaker.name}: ")))
+        if is_outage(error) or (isinstance(self.where, str) and is_read_only(error)):
+            self.breaker.failed(StoreUnavailable(reason(error).removeprefix(f"{self.breaker.name}: ")))
+        elif getattr(error, "sqlstate", None) is not None:
+            self.breaker.succeeded()  # the server said no, so it is there
         return error if isinstance(error, StoreError) else self._error(error)
 
     def _error(self, error: BaseException) -> StoreError:
         """What an error of psycopg or of the system means for a decision."""
         code = getattr(error, "sqlstate", None)
-        text = _reason(error)
-        if code in _GONE:
+        text = reason(error)
+        if code in GONE:
             self._ready = False
         if code == DAMAGED:
             return foreign(text)
         if code == FOREIGN:
             return StoreUnusable(f"PostgreSQL {shown(self.where)}: {text}")
-        if code == _FORBIDDEN:
+        if code == FORBIDDEN:
             return StoreUnusable(
                 f"PostgreSQL {shown(self.where)}: {text}; let a role that may run `headway store init URL --role ROLE`"
             )
         return StoreUnavailable(f"PostgreSQL {shown(self.where)}: {text}")
-
-
-def alone(connection: Any) -> bool:
-    """Whether a statement is a transaction by itself there: nobody has begun one, and none begins by itself."""
-    return bool(connection.autocommit) and not connection.info.transaction_status
-
-
-def _reason(error: BaseException) -> str:
-    """An error in one line."""
-    return (str(error).strip() or "no answer in time").splitlines()[0]  # a TimeoutError says nothing
-
-
-def again(error: BaseException) -> bool:
-    """Whether a decision that failed so, alone in its transaction, is to be tried again."""
-    return getattr(error, "sqlstate", None) in _AGAIN
-
-
-def is_outage(error: BaseException) -> bool:
-    """Whether an error says that the server is in trouble, not that it answered no (a held key, a damaged row, a right)."""
-    code = getattr(error, "sqlstate", None)
-    return code is None or code[:2] in _OUTAGE
 
 
 def is_pool(where: object, entered: str) -> bool:
@@ -229,8 +247,16 @@ def is_pool(where: object, entered: str) -> bool:
     return hasattr(where, "connection") and hasattr(where, entered)
 
 
+def lock_ms(seconds: float) -> int:
+    """For how long a decision waits for a key at most, in ms."""
+    return max(1, int(min(seconds, _LONGEST_S) * 1000 * _LOCK_SHARE))
+
+
 def session(pid: int, deadline: float) -> str:
     """The first statement on a connection of ours: settings for it, where the backend that answers is its own.
+
+    Whatever the role's or the database's defaults are, a decision can do nothing in a transaction that may not write, and
+    its time is bounded by the lock's time-out and the deadline.
 
     Behind a pooler that shares backends (PgBouncer in transaction mode) it is another one: it answers NULL, nothing is
     set, and nothing may be prepared.
@@ -239,7 +265,9 @@ def session(pid: int, deadline: float) -> str:
         f"SELECT CASE WHEN pg_backend_pid() = {pid} THEN "
         "set_config('default_transaction_isolation', 'read committed', false) || "
         "set_config('client_encoding', 'UTF8', false) || "
-        f"set_config('lock_timeout', '{max(1, int(deadline * 1000 * _LOCK_SHARE))}', false) END"
+        "set_config('default_transaction_read_only', 'off', false) || "
+        f"set_config('statement_timeout', '{max(PATIENT_S, min(deadline, _LONGEST_S)) * 1000:.0f}', false) || "
+        f"set_config('lock_timeout', '{lock_ms(deadline)}', false) END"
     )
 
 

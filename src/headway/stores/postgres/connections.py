@@ -23,8 +23,19 @@ from psycopg.waiting import Ready, Wait
 from headway.errors import ConfigError, StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
+from headway.stores.postgres.failures import is_in_order
 
-__all__ = ["Connection", "Connections", "breaker_of", "check_libpq", "has_ended", "shared_connections", "sockets"]
+__all__ = [
+    "Connection",
+    "Connections",
+    "breaker_of",
+    "check_libpq",
+    "has_ended",
+    "leave",
+    "shared_connections",
+    "sockets",
+    "until",
+]
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
@@ -36,7 +47,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     @classmethod
     def open(cls, url: str, end: float, deadline: float) -> Connection:
         """Connect by ``end``."""
-        connection = cls(_until(generators.connect(url), end))
+        connection = cls(until(generators.connect(url), end))
         connection._names = {}
         sockets.add(connection)
         try:
@@ -52,7 +63,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
 
     def wait(self, gen: Any, interval: float = 0.0, timeout: float | None = None) -> Any:  # psycopg's own
         """Drive psycopg's generator, but not beyond ``end``."""
-        return _until(gen, self.end, self.pgconn.socket)
+        return until(gen, self.end, self.pgconn.socket)
 
     def ask(self, text: bytes, values: list[bytes | None], formats: list[int]) -> bytes | None:
         """The one value of a statement's one row, without a cursor: half of psycopg's time.
@@ -81,7 +92,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         return value
 
     def _answer(self) -> Any:
-        answer = _until(generators.execute(self.pgconn), self.end, self.pgconn.socket)[-1]
+        answer = until(generators.execute(self.pgconn), self.end, self.pgconn.socket)[-1]
         if answer.status not in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
             raise psycopg.errors.error_from_result(answer, self.info.encoding)
         return answer
@@ -154,7 +165,7 @@ class Connections:
         try:
             yield connection
         except BaseException as error:
-            if isinstance(error, psycopg.Error) and not connection.closed and not connection.info.transaction_status:
+            if is_in_order(connection, error):
                 self.put_back(connection)  # the server said no, and is there
             else:
                 connection.drop()
@@ -174,15 +185,15 @@ class Connections:
 
     def close(self) -> None:
         """Close those that nobody uses."""
-        with self._lock:
-            _finish(self._idle, self._owner)
+        if self._owner == os.getpid():  # a child has none before it takes one, and the lock may be a parent's thread's
+            with self._lock:
+                _finish(self._idle, self._owner)
 
     def _forked(self) -> None:
         """This is a child: what is idle is the parent's, and nobody here holds a lock."""
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._idle = []
-        self.breaker.after_fork()
         self._owner = os.getpid()
         weakref.finalize(self, _finish, self._idle, self._owner)
 
@@ -221,6 +232,13 @@ def check_libpq(url: str, said: str) -> None:
     for port in str(read.get("port") or "").split(","):
         if port and not (port.isdecimal() and 0 < int(port) < 65536):
             raise ConfigError(f"store URL {said}: the port is {port!r}; expected 1 to 65535")
+
+
+def leave(connections: Connections) -> None:
+    """A store does not use them any more."""
+    connections.stores -= 1
+    if connections.stores <= 0:
+        connections.close()
 
 
 def breaker_of(url: str) -> Breaker:
@@ -266,7 +284,7 @@ def _finish(idle: list[Connection], owner: int) -> None:
 _LONGEST_S: Final = 86_400.0  # more is no number for poll
 
 
-def _until(gen: Any, end: float, socket: int | None = None) -> Any:
+def until(gen: Any, end: float, socket: int | None = None) -> Any:
     """Drive one of psycopg's generators with ``poll``, but not beyond ``end``."""
     try:
         wanted = next(gen)

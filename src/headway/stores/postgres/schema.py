@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from importlib import resources
 from typing import Final
 
@@ -11,7 +12,7 @@ from headway.core.reserved import NOTHING_YET
 from headway.core.rule import CLOCK_SLACK_NS
 from headway.errors import ConfigError
 
-__all__ = ["FOREIGN", "SCHEMA_VERSION", "check_schema", "grant_sql", "quoted", "schema_sql"]
+__all__ = ["FOREIGN", "SCHEMA_VERSION", "check_schema", "functions", "grant_sql", "quoted", "schema_sql"]
 
 SCHEMA_VERSION: Final = 2
 
@@ -47,8 +48,6 @@ def quoted(schema: str) -> str:
 
 def schema_sql(schema: str, *, unlogged: bool) -> str:
     """The statements that put everything in place, to be run in one transaction."""
-    folder = resources.files(__package__)
-    text = "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "rules.sql"))
     values = {
         "schema": quoted(check_schema(schema)),
         "name": schema,
@@ -59,7 +58,18 @@ def schema_sql(schema: str, *, unlogged: bool) -> str:
         "nothing_yet": NOTHING_YET,
         "max_recovery": MAX_RECOVERY_NS,
     }
-    return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), text)
+    return re.sub(r"\{(\w+)\}", lambda found: str(values[found[1]]), _text())
+
+
+def functions() -> list[str]:
+    """The names of all functions that are put in place."""
+    return sorted(set(re.findall(r"CREATE FUNCTION \{schema\}\.(\w+)", _text())))
+
+
+@lru_cache(maxsize=1)
+def _text() -> str:
+    folder = resources.files(__package__)
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in ("schema.sql", "rules.sql"))
 
 
 def grant_sql(schema: str, role: str) -> str:

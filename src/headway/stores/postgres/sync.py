@@ -21,22 +21,24 @@ from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres import flows
 from headway.stores.postgres.base import (
+    HURRIED,
     INSTALL_LOCK,
     INSTALL_S,
     MOST_TRIES,
     PATIENT_S,
     PERSISTENCE,
+    UNHURRIED,
     VERSION,
     BasePostgresStore,
-    again,
-    alone,
     is_pool,
     shown,
 )
-from headway.stores.postgres.connections import Connection, Connections, shared_connections
-from headway.stores.postgres.flows import Flow
+from headway.stores.postgres.borrowed import asked, in_time
+from headway.stores.postgres.connections import Connection, Connections, leave, shared_connections
+from headway.stores.postgres.failures import again, alone
+from headway.stores.postgres.flows import Flow, Rows, Trip
 from headway.stores.postgres.lane import Short, shortened
-from headway.stores.postgres.schema import SCHEMA_VERSION, grant_sql, schema_sql
+from headway.stores.postgres.schema import functions, grant_sql, schema_sql
 
 __all__ = ["PostgresStore"]
 
@@ -50,8 +52,9 @@ class PostgresStore(BasePostgresStore):
         where: ``postgresql://user:password@host:port/database``, a psycopg ``Connection`` or a psycopg_pool
             ``ConnectionPool``. On a connection that does not commit by itself a decision is part of the transaction that
             is open there: the charge is undone if that is rolled back, and its keys are held until it ends.
-        deadline: seconds that a decision takes at most, connecting included, at least 0.001 (default 0.1); with a
-            connection or a pool that somebody brings, its own time-outs count.
+        deadline: seconds that a decision takes at most, connecting included, at least 0.001 (default 0.1). On a
+            connection that somebody brings it bounds the wait for a key; a server that answers nothing holds that up as
+            long as psycopg does.
         schema: where the table and the functions are; default "headway".
         unlogged: make the table without a write-ahead log: quicker, and empty after a crash of the server.
         install: put schema and functions in place on first use; False for a role that may only call them.
@@ -79,7 +82,7 @@ class PostgresStore(BasePostgresStore):
         if isinstance(self.where, str):
             self._connections = shared_connections(self.where, self.deadline)
             self._connections.stores += 1
-            self._leave = weakref.finalize(self, _leave, self._connections)
+            self._leave = weakref.finalize(self, leave, self._connections)
             self.breaker = self._connections.breaker
         elif isinstance(self.where, psycopg.Connection) or is_pool(self.where, "__enter__"):
             self.breaker = Breaker(f"PostgreSQL {shown(where)}")
@@ -173,7 +176,7 @@ class PostgresStore(BasePostgresStore):
     def close(self) -> None:
         """Close the connections this store opened, if no other store uses them. A later decision opens new ones."""
         if self._connections is not None and self._leave.detach():
-            _leave(self._connections)
+            leave(self._connections)
 
     def _run(self, begin: Callable[[], Flow[T]], *, patient: bool = False) -> T:
         """Drive a flow on one connection; one that only others kept from its end is begun again."""
@@ -205,12 +208,12 @@ class PostgresStore(BasePostgresStore):
         try:
             trip = next(flow)
             while True:
-                if patient and isinstance(connection, Connection):
+                if patient and hasattr(connection, "end"):
                     connection.end = time.monotonic() + PATIENT_S
                 if own and not opened and not trip.ends:
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     opened = True
-                rows = _rows(connection, trip.text, trip.values)
+                rows = self._asked(connection, trip, patient)
                 if opened and trip.ends:
                     connection.execute("COMMIT")
                     opened = False
@@ -223,6 +226,11 @@ class PostgresStore(BasePostgresStore):
                 connection.execute("ROLLBACK")
             raise
 
+    def _asked(self, connection: Any, trip: Trip, patient: bool) -> Rows:
+        if isinstance(connection, Connection):
+            return _rows(connection, trip.text, trip.values)
+        return asked(connection, trip.text, trip.values, PATIENT_S if patient else self.deadline)
+
     @contextmanager
     def _connection(self, end: float) -> Iterator[Any]:
         """A connection that nobody else uses meanwhile."""
@@ -232,60 +240,54 @@ class PostgresStore(BasePostgresStore):
                 yield self.where
                 return
             left = end - time.monotonic()
-            with self.where.connection(timeout=left) as borrowed:  # type: ignore[attr-defined]  # a ConnectionPool
-                before = borrowed.autocommit
-                borrowed.autocommit = True
-                try:
-                    yield borrowed
-                finally:
-                    if not borrowed.closed:
-                        borrowed.autocommit = before
+            with (
+                self.where.connection(timeout=left) as borrowed,  # type: ignore[attr-defined]  # a ConnectionPool
+                in_time(borrowed, end),
+            ):
+                yield borrowed
             return
         if not self._leave.alive:  # it was closed and is used again
             connections.stores += 1
-            self._leave = weakref.finalize(self, _leave, connections)
+            self._leave = weakref.finalize(self, leave, connections)
         with connections.taken(end) as connection:
             yield connection
 
     def _check(self, connection: Any) -> None:
         """See that the schema is there and ours, once; put it in place where that is allowed."""
         self._judge_encoding(connection.info.encoding)
-        if not self._judge_version(self._version(connection)):
-            if isinstance(connection, Connection):
+        own, begun = alone(connection), connection.info.transaction_status
+        right = self._judge_version(self._version(connection))
+        if not right:
+            if hasattr(connection, "end"):
                 connection.end = time.monotonic() + INSTALL_S
             self._install(connection)
-            if isinstance(connection, Connection):
+            if hasattr(connection, "end"):
                 connection.end = time.monotonic() + self.deadline
-        self._ready = True
+        self._seen(right, own, bool(begun))
 
     def _version(self, connection: Any) -> int | None:
-        [there] = _rows(connection, VERSION, (self.schema,))
-        if not there[0]:
+        known = {"schema": self.schema, "functions": functions()}
+        [(there, whole)] = _rows(connection, VERSION, known)
+        if not there:
             return None
-        [found] = _rows(connection, f"SELECT {self.inside}.schema_version()")
-        return None if found[0] is None else int(found[0])
+        [(number,)] = _rows(connection, f"SELECT {self.inside}.schema_version()")
+        return self._version_of(number, whole)
 
     def _install(self, connection: Any, unlogged: bool | None = None) -> bool:
         with connection.transaction():
-            connection.execute("SET LOCAL lock_timeout = 0")
+            _rows(connection, UNHURRIED)
             _rows(connection, "SELECT pg_advisory_xact_lock(%s)", (INSTALL_LOCK,))
             version = self._version(connection)
-            self._judge_version(SCHEMA_VERSION if version is None else version)
-            if version == SCHEMA_VERSION:
-                return False
-            connection.execute(schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged))
-            return True
+            made = not self._judge_version(version, installing=True)
+            if made:
+                text = schema_sql(self.schema, unlogged=self.unlogged if unlogged is None else unlogged)
+                connection.execute(text, prepare=False)
+            _rows(connection, HURRIED)
+            return made
 
 
-def _rows(connection: Any, text: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+def _rows(connection: Any, text: str, values: Sequence[object] | dict[str, Any] = ()) -> Rows:
     """What a statement answers, whatever kind of rows and cursors the connection's owner likes."""
     cursor = psycopg.Cursor(connection, row_factory=tuple_row)
     cursor.execute(text, values)
     return cursor.fetchall()
-
-
-def _leave(connections: Connections) -> None:
-    """A store does not use them any more."""
-    connections.stores -= 1
-    if connections.stores <= 0:
-        connections.close()

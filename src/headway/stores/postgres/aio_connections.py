@@ -1,0 +1,143 @@
+"""The connections of this process to one server, for asyncio: each event loop has its own. The twin of ``connections``."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import weakref
+from typing import Any
+
+import psycopg
+from psycopg import waiting
+
+from headway.errors import StoreUnavailable
+from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
+from headway.stores.postgres.connections import has_ended, sockets
+
+__all__ = ["LoopConnection", "LoopConnections", "leave", "shared_by_loops"]
+
+
+class LoopConnection(psycopg.AsyncConnection[tuple[Any, ...]]):
+    """A connection of ours. Whoever gives up on it drops it, so nothing is waited for then."""
+
+    async def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:  # noqa: ASYNC109  # psycopg's own
+        """Drive psycopg's generator; when cancelled, leave at once instead of asking the server to stop."""
+        named = {} if timeout is None else {"timeout": timeout}  # psycopg 3.2 has none
+        return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, **named)
+
+    def __del__(self, _warn: object = None, /) -> None:
+        self.pgconn.finish()  # one whose event loop has ended cannot be closed there any more
+
+
+class Idle:
+    """One event loop's connections that nobody uses, and how many more may be used."""
+
+    def __init__(self) -> None:
+        self.connections: list[LoopConnection] = []
+        self.places = asyncio.Semaphore(MOST_CONNECTIONS)
+
+    async def take(self, url: str, seconds: float, deadline: float) -> LoopConnection:
+        """A connection that nobody else uses until it is put back or dropped.
+
+        Raises:
+            StoreUnavailable: all were in use.
+            TimeoutError: there was none within ``seconds``.
+            psycopg.Error: the server did not let us in.
+        """
+        try:
+            async with asyncio.timeout(seconds) as given:
+                await self.places.acquire()
+        except TimeoutError as error:
+            raise StoreUnavailable(f"PostgreSQL {shown(url)}: all {MOST_CONNECTIONS} connections are in use") from error
+        try:
+            while self.connections:
+                connection = self.connections.pop()
+                if not has_ended(connection):
+                    return connection
+                connection.pgconn.finish()
+            async with asyncio.timeout_at(given.when()):
+                return await _opened(url, deadline)
+        except TimeoutError as error:
+            self.places.release()
+            raise TimeoutError(f"no connection within {seconds:g} s") from error
+        except BaseException:
+            self.places.release()
+            raise
+
+    def put_back(self, connection: LoopConnection) -> None:
+        """It is in order, and somebody else may have it."""
+        self.connections.append(connection)
+        self.places.release()
+
+    def drop(self, connection: LoopConnection) -> None:
+        """It is in no order that somebody could rely on."""
+        connection.pgconn.finish()
+        self.places.release()
+
+
+class LoopConnections:
+    """The connections of all stores with the same URL and deadline, by event loop.
+
+    Attributes:
+        stores: how many stores use these.
+    """
+
+    def __init__(self) -> None:
+        self.stores = 0
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Idle] = weakref.WeakKeyDictionary()
+        self._owner = os.getpid()
+        weakref.finalize(self, _finish, self._loops, self._owner)
+
+    def here(self) -> Idle:
+        """Those of the running event loop."""
+        if self._owner != os.getpid():  # a child: the connections are the parent's
+            self._loops, self._owner = weakref.WeakKeyDictionary(), os.getpid()
+            weakref.finalize(self, _finish, self._loops, self._owner)
+        loop = asyncio.get_running_loop()
+        idle = self._loops.get(loop)
+        if idle is None:
+            idle = self._loops[loop] = Idle()
+        return idle
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        _finish(self._loops, self._owner)
+
+
+def shared_by_loops(url: str, deadline: float) -> LoopConnections:
+    """The connections of this process to that server."""
+    found = _open.get((url, deadline))
+    return _open.setdefault((url, deadline), LoopConnections()) if found is None else found
+
+
+_open: weakref.WeakValueDictionary[tuple[str, float], LoopConnections] = weakref.WeakValueDictionary()
+
+
+def leave(connections: LoopConnections) -> None:
+    """A store does not use them any more."""
+    connections.stores -= 1
+    if connections.stores <= 0:
+        connections.close()
+
+
+async def _opened(url: str, deadline: float) -> LoopConnection:
+    try:
+        connection = await LoopConnection.connect(url, autocommit=True)
+    except UnicodeError as error:  # of the codec for names in other scripts
+        raise OSError(f"no name of a host ({error})") from error
+    sockets.add(connection)
+    try:
+        cursor = await connection.execute(session(connection.info.backend_pid, deadline))
+        if await cursor.fetchone() == (None,):
+            connection.prepare_threshold = None
+    except BaseException:
+        connection.pgconn.finish()
+        raise
+    return connection
+
+
+def _finish(loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Idle], owner: int) -> None:
+    """Close connections, but not those of a parent process."""
+    for idle in list(loops.values()) if owner == os.getpid() else ():
+        while idle.connections:
+            idle.connections.pop().pgconn.finish()
