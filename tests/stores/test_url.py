@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,8 @@ def test_a_missing_extra_is_named(opened: object, monkeypatch: pytest.MonkeyPatc
         with pytest.raises(ConfigError, match=r"pip install 'headway\[postgres\]'") as said:
             opened(url)  # type: ignore[operator]  # both are functions
         assert "cret" not in str(said.value)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'headway\[postgres\]'"):
+        import_module("headway.stores.postgres.aio")
 
 
 @pytest.mark.parametrize(
