@@ -10,6 +10,7 @@ from headway.core.rule import State
 from headway.errors import StoreError, StoreUnusable
 from headway.stores.base import Answer, settled_bill
 from headway.stores.redis.codec import form_of
+from headway.stores.redis.handshake import STRANGE, unlike
 from headway.stores.redis.keys import stored_key
 
 __all__ = [
@@ -159,6 +160,10 @@ def read(parts: Sequence[Part], reply: bytes | StoreError, where: object) -> Non
             part.error, part.undecided = reply, False
         return
     fields = reply.split(b" ")
+    if len(fields) != 1 + sum(1 + len(part.keys) for part in parts):
+        for part in parts:
+            part.error, part.undecided = unlike(where, reply), False
+        return
     now = int(fields[0]) * 1000
     at = 1
     for part in parts:
@@ -188,7 +193,7 @@ def loaded(charges: Sequence[Charge], texts: Sequence[bytes], now: int, where: o
     for charge, text in zip(charges, texts, strict=True):
         try:
             states.append(None if text == b"-" else form_of(charge.limit).load(text, now))
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        except STRANGE as error:
             raise foreign([charge], [text], where) from error
     return states
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from headway.errors import StoreError, StoreUnavailable
-from headway.stores.redis.handshake import problem_of
+from headway.stores.redis.handshake import problem_of, unlike
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
 from headway.stores.redis.scripts import Script
 from headway.stores.redis.settings import Node
@@ -46,7 +46,11 @@ def run(
         if not isinstance(reply, bytes):
             break
         late, _, rest = reply.partition(b" ")
-        topology.heard(node, sent, int(rest if late == b"late" else late))
+        try:
+            now_us = int(rest if late == b"late" else late)
+        except ValueError:
+            raise unlike(node, reply) from None
+        topology.heard(node, sent, now_us)
         if late != b"late":
             return reply
     raise StoreUnavailable(f"Redis store {node}: answered {reply!r}, its clock moves too fast for a deadline")
@@ -156,6 +160,8 @@ def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Fl
     kind, _, rest = failed.text.partition(" ")
     if kind in ("MOVED", "ASK") and slot is not None:
         host, _, port = rest.partition(" ")[2].rpartition(":")
+        if not port.isdecimal():
+            return None
         place = topology.settings.named(host, int(port), node)
         if kind == "ASK":
             return place, _ASKING, 0.0

@@ -9,6 +9,7 @@ from headway.errors import StoreError, StoreUnavailable
 from headway.stores.redis.bills import MOST_BILLS, Now, foreign
 from headway.stores.redis.calls import run, together
 from headway.stores.redis.codec import form_of
+from headway.stores.redis.handshake import unlike
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.stores.redis.scripts import script
 from headway.stores.redis.topology import Flow, Topology
@@ -52,6 +53,9 @@ def change(
                 errors.update((index, reply) for index, _ in some)
                 continue
             fields = reply.split(b" ")
+            if len(fields) != len(some) + 1:
+                errors.update((index, unlike(topology.settings, reply)) for index, _ in some)
+                continue
             stood = max(stood, int(fields[0]) * 1000)
             for (index, ats), digits in zip(some, fields[1:], strict=True):
                 if digits == b"?":
@@ -61,7 +65,7 @@ def change(
                 if digits[:1] == b"!":
                     errors[index] = foreign([groups[index][ats[int(digits[1:])]].charge], (), topology.settings)
                     continue
-                for at, digit in zip(ats, digits.decode(), strict=True):
+                for at, digit in zip(ats, digits.decode("ascii", "replace"), strict=False):
                     in_time[index][at] = digit == "1"
         shares = again
         about = stood  # the server's, far from ours

@@ -13,7 +13,18 @@ from headway.stores.breaker import Breaker
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
 from headway.stores.redis.settings import Node, Settings, Tls
 
-__all__ = ["LOOK", "context_of", "greeting", "judge", "no_name", "problem_of", "reason_of", "warn_of_eviction"]
+__all__ = [
+    "LOOK",
+    "STRANGE",
+    "context_of",
+    "greeting",
+    "judge",
+    "no_name",
+    "problem_of",
+    "reason_of",
+    "unlike",
+    "warn_of_eviction",
+]
 
 _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 """Errors that no waiting mends: somebody has to change a setting."""
@@ -51,6 +62,15 @@ def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
     if reply.kind in _NOT_OURS or text.startswith(("ERR unknown command", "ERR invalid password", "ERR DB index")):
         return StoreUnusable(f"Redis store {where}: {text}")
     return StoreUnavailable(f"Redis store {where}: {text}")
+
+
+STRANGE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What comes of reading an answer as something that it is not."""
+
+
+def unlike(where: object, reply: object) -> StoreUnusable:
+    """The exception of an answer that no Redis gives to what was asked."""
+    return StoreUnusable(f"Redis store {where}: answered {repr(reply)[:80]}, which is no answer to what was asked")
 
 
 def reason_of(error: OSError, deadline: float) -> str:

@@ -17,7 +17,7 @@ from headway.errors import StoreUnavailable
 from headway.stores.base import Answer
 from headway.stores.redis.bills import loaded
 from headway.stores.redis.codec import form_of
-from headway.stores.redis.handshake import problem_of
+from headway.stores.redis.handshake import STRANGE, problem_of, unlike
 from headway.stores.redis.keys import limit_part, tag_of
 from headway.stores.redis.resp import Failed, Unreadable
 from headway.stores.redis.scripts import script
@@ -149,9 +149,11 @@ def trips(
                 raise problem_of(server.node, reply)
             raise StoreUnavailable(f"Redis store {server.node}: answered {reply!r}")
         fields = reply.split(b" ")
-        if fields[0] == b"late":  # nothing was done
+        if fields[0] == b"late" and len(fields) == 2 and fields[1].isdigit():  # nothing was done
             topology.heard(server.node, sent_s, int(fields[1]))
             return _long(store, charges(keys, costs))
+        if len(fields) != count + 2 or not fields[0].isdigit():
+            raise unlike(server.node, reply)
         now_us = int(fields[0])
         if sent_s >= next_look:
             topology.heard(server.node, sent_s, now_us)
@@ -159,7 +161,7 @@ def trips(
         now = now_us * 1000
         try:
             states = [None if fields[i + 2] == b"-" else forms[i].load(fields[i + 2], now) for i in numbers]
-        except (ArithmeticError, LookupError, TypeError, ValueError):
+        except STRANGE:
             states = loaded(charges(keys, costs), fields[2 : count + 2], now, store.settings)  # says which
         if fields[1] == b"1":
             if cache._known:

@@ -35,6 +35,7 @@ class Unreadable(NamedTuple):
 Reply: TypeAlias = "bytes | int | Failed | Unreadable | list[Reply] | None"
 
 _LONGEST_LINE = 64 * 1024
+_DEEPEST = 16
 
 
 def command(*parts: bytes) -> bytes:
@@ -42,8 +43,14 @@ def command(*parts: bytes) -> bytes:
     return b"*%d\r\n%b" % (len(parts), b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts]))
 
 
-def parse(received: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:
-    """The reply that begins at ``at``, and where the next one begins; None where it is not complete yet."""
+def parse(received: bytes | bytearray, at: int = 0, depth: int = 0) -> tuple[Reply, int] | None:
+    """The reply that begins at ``at``, and where the next one begins; None where it is not complete yet.
+
+    Args:
+        received: so far.
+        at: where to begin.
+        depth: in how many arrays it stands; no reply to a command of ours stands in more than a few.
+    """
     end = received.find(b"\r\n", at)
     if end < 0:
         return (
@@ -70,12 +77,14 @@ def parse(received: bytes | bytearray, at: int = 0) -> tuple[Reply, int] | None:
         return (Unreadable(bytes(received[at : at + 40])) if number is None else number), after
     if kind == b"_":
         return None, after
-    if kind in (b"*", b"~", b"%", b">", b"|"):
-        return _several(received, kind, line, after)
+    if kind in (b"*", b"~", b"%", b">", b"|") and depth < _DEEPEST:
+        return _several(received, kind, line, after, depth + 1)
     return Unreadable(bytes(received[at : at + 40])), len(received)
 
 
-def _several(received: bytes | bytearray, kind: bytes | bytearray, line: bytes, at: int) -> tuple[Reply, int] | None:
+def _several(
+    received: bytes | bytearray, kind: bytes | bytearray, line: bytes, at: int, depth: int
+) -> tuple[Reply, int] | None:
     count = _number(line)
     if count is None or count < -1:
         return Unreadable(line[:40]), len(received)
@@ -83,13 +92,13 @@ def _several(received: bytes | bytearray, kind: bytes | bytearray, line: bytes, 
         return None, at
     items: list[Reply] = []
     for _ in range(2 * count if kind in (b"%", b"|") else count):
-        found = parse(received, at)
+        found = parse(received, at, depth)
         if found is None:
             return None
         items.append(found[0])
         at = found[1]
     if kind in (b">", b"|"):  # pushed out of turn, or attributes of what follows: the reply comes after it
-        return parse(received, at)
+        return parse(received, at, depth)
     return items, at
 
 

@@ -14,6 +14,7 @@ from headway.stores.redis.bills import Bill, Now
 from headway.stores.redis.calls import answer_of, ask, run_untimed, together
 from headway.stores.redis.codec import form_of
 from headway.stores.redis.deciding import decide
+from headway.stores.redis.handshake import STRANGE, unlike
 from headway.stores.redis.keys import limit_pattern, slot_of
 from headway.stores.redis.resp import command
 from headway.stores.redis.scripts import script
@@ -97,7 +98,7 @@ def _requota_one(topology: Topology, key: bytes, old: Limit, new: Limit, now: No
         at = now() // 1000 * 1000 if clock else int(time[0]) * 1_000_000_000 + int(time[1]) * 1000
         try:
             state = form_of(old).load(_readable(text, old), at)
-        except (ArithmeticError, LookupError, TypeError, ValueError):
+        except STRANGE:
             return False
         scaled = None if state is None else new.rule.scaled(state, at, old.rule)
         if state is None:
@@ -124,8 +125,12 @@ def _scanned(
 ) -> Flow[tuple[bytes, list[bytes]]]:
     pattern = limit_pattern(namespace, limit.name, limit.algorithm.stored, limit.by)
     (heard,) = yield [Send(node, command(b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"%d" % _SCAN))]
-    found: Any = answer_of(topology, node, heard)
-    return found[0], found[1]
+    found = answer_of(topology, node, heard)
+    match found:
+        case [bytes(after), list(keys)] if all(isinstance(key, bytes) for key in keys):
+            return after, keys  # type: ignore[return-value]  # all of them are bytes
+        case _:
+            raise unlike(node, found)
 
 
 def _slot(topology: Topology, key: bytes) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from headway.errors import StoreError, StoreUnavailable
+from headway.stores.redis.handshake import STRANGE, unlike
 from headway.stores.redis.resp import Failed, Reply, Unreadable, command
 from headway.stores.redis.settings import Node, Settings
 
@@ -153,7 +154,11 @@ class Topology:
         for node in self.settings.nodes:
             (heard,) = yield [Send(node, ask, to_sentinel=True)]
             if isinstance(heard, list) and len(heard) == 2 and isinstance(heard[0], bytes):
-                self._master = Node(heard[0].decode(), int(heard[1]))  # type: ignore[arg-type]  # a decimal number
+                try:
+                    self._master = Node(heard[0].decode(), int(heard[1]))  # type: ignore[arg-type]  # a decimal number
+                except ValueError:
+                    said = str(unlike(node, heard))
+                    continue
                 self._doubtful = False
                 return
             said = f"{node} does not know {self.settings.service!r}" if heard is None else _said(heard)
@@ -168,7 +173,11 @@ class Topology:
         for node in dict.fromkeys([*known, *self.settings.nodes]):
             (heard,) = yield [Send(node, ask)]
             if isinstance(heard, list) and heard:
-                self._slots, self._doubtful = _slots(heard, node, self.settings), False
+                try:
+                    self._slots, self._doubtful = _slots(heard, node, self.settings), False
+                except STRANGE:
+                    said = str(unlike(node, heard))
+                    continue
                 return
             said = "it has no slots" if isinstance(heard, list) else _said(heard)
         if not self._slots:
@@ -179,6 +188,8 @@ def _slots(ranges: Any, asked: Node, settings: Settings) -> list[Node | None]:
     """Who holds each slot, from the reply to CLUSTER SLOTS."""
     slots: list[Node | None] = [None] * SLOTS
     for first, last, master, *_ in ranges:
+        if not 0 <= first <= last < SLOTS:
+            raise ValueError(f"slots {first} to {last}")
         host = master[0].decode() if master[0] else ""
         slots[first : last + 1] = [settings.named(host, master[1], asked)] * (last + 1 - first)
     return slots
