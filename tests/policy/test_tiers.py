@@ -245,3 +245,11 @@ def test_choices_say_what_they_depend_on() -> None:
         "free 60/minute, pro 600/minute, vip unlimited, eve block, 7 7/minute by plan (unknown: free, missing: error); "
         "2 account with a quota of their own"
     )
+
+
+def test_very_many_overrides_are_looked_through_once() -> None:
+    """What stands for them all is worked out when they are made: a request that lacks an attribute must not pay for it."""
+    limit = Overridden(Limit("api", "1/min", by="account"), {str(n): f"{n % 7 + 2}/min" for n in range(5000)})
+    assert [str(one.quota) for one in limit.limits[:3]] == ["1/minute", "2/minute", "3/minute"]
+    assert len(limit.limits) == 8
+    assert limit.limits is limit.limits

@@ -123,8 +123,10 @@ def _overrides(model: Limit, given: object, place: KeyPath, problems: Problems) 
         if isinstance(given, dict)
         else _array_entries(model, given, place, problems)
     )
+    right: dict[object, Quota | str] = {}  # by text: few quotas for many keys
     for key, text, where in entries:
-        quota = read_quota(text, where, problems, words=(BLOCK, UNLIMITED))
+        known = right.get(text) if isinstance(text, str) else None
+        quota = read_quota(text, where, problems, words=(BLOCK, UNLIMITED)) if known is None else known
         try:
             parts = key_of(model, key)
         except LimitError as error:
@@ -137,8 +139,8 @@ def _overrides(model: Limit, given: object, place: KeyPath, problems: Problems) 
             problems.warn(
                 where, f"{key!r} is one key as it stands, no pattern: for many keys say a second limit with when"
             )
-        if quota is not None and _variant(model, quota, f"override {key!r}", where, problems):
-            found[key] = quota
+        if quota is not None and (known or _variant(model, quota, f"override {key!r}", where, problems)):
+            found[key] = right[text] = quota
     return found if len(problems) == before else {}
 
 

@@ -38,6 +38,7 @@ class Overridden:
     limit: Limit | Choice
     by: tuple[str, ...]
     overrides: dict[tuple[Key, ...], Limit | None]
+    limits: tuple[Limit, ...]
     conditions: tuple[AnyOf, ...]
 
     def __init__(self, limit: Limit | Choice, overrides: Mapping[Any, Quota | str]) -> None:
@@ -62,18 +63,14 @@ class Overridden:
                 made[quota] = variant(model, quota, label)
             found[parts] = made[quota]
         put(self, "overrides", found)
+        own = (one for one in made.values() if one is not None)
+        put(self, "limits", tuple(dict.fromkeys((*limits_of(limit), *own))))  # once: there may be very many overrides
         put(self, "conditions", _conditions_of(limit))
 
     @property
     def name(self) -> str:
         """The limit's name."""
         return self.limit.name
-
-    @property
-    def limits(self) -> tuple[Limit, ...]:
-        """See ``Choice.limits``."""
-        own = (limit for limit in self.overrides.values() if limit is not None)
-        return tuple(dict.fromkeys((*limits_of(self.limit), *own)))
 
     @property
     def attributes(self) -> tuple[str, ...]:
