@@ -22,7 +22,6 @@ ANSWERS = [
     b"*2\r\n$1\r\na\r\n$1\r\nb\r\n",
     b"*2\r\n$1\r\n\xff\r\n$4\r\n1234\r\n",
     b"$3\r\n1 1\r\n",
-    b"$5\r\n1 1 -\r\n",
     b"$6\r\nlate x\r\n",
     b"$4\r\nlate\r\n",
     b"$20\r\n1796068382386235 1 x\r\n",
@@ -83,11 +82,9 @@ def test_it_is_a_store_error_and_no_other(answer: bytes, url: str) -> None:
         for limits in (SEVERAL[:1], SEVERAL):
             with Limiter(*limits, store=where) as limiter:
                 told: list[object] = [limiter.hit(id="x").degraded, limiter.peek(id="x").degraded]
-                for change in (
-                    lambda: limiter.reset(id="x"),
-                    lambda: limiter.change_quota("a", "7/s", keep="proportional"),
-                ):  # noqa: B023  # called at once
-                    with suppress(StoreError):
-                        change()
+                with suppress(StoreError):
+                    limiter.reset(id="x")
+                with suppress(StoreError):
+                    limiter.change_quota("a", "7/s", keep="proportional")
             assert None not in (*told, *asyncio.run(later(limits)))
         assert time.monotonic() - begin < 8
