@@ -32,6 +32,15 @@ _GROUPS = {
     "headway.stores": "Stores",
     "headway.errors": "Errors",
 }
+_STORES = {
+    "SqliteStore": "headway.stores.sqlite",
+    "RedisStore": "headway.stores.redis",
+    "AsyncRedisStore": "headway.stores.redis",
+    "PostgresStore": "headway.stores.postgres.sync",
+    "AsyncPostgresStore": "headway.stores.postgres.aio",
+}
+"""Stores that most programs name by a URL, and where they are for those that give more than a URL says."""
+
 _NAME = re.compile(r"^([*\w. ]+?):")
 _LINE = 100
 _MEMBERS = (types.FunctionType, property, functools.cached_property, classmethod, staticmethod)
@@ -61,6 +70,9 @@ def _api() -> str:
             thing = getattr(headway, name)
             if _home(thing).startswith(prefix):
                 parts += _entry(name, thing)
+        if prefix == "headway.stores":
+            for name, place in _STORES.items():
+                parts += _store(name, place)
     for module in offering():
         parts += [f"## `{module.__name__}`", *_markdown(module)]
         for name in module.__all__:
@@ -105,6 +117,15 @@ def _entry(name: str, thing: Any) -> Iterator[str]:
         yield from _markdown(thing)
     else:
         yield f"`{thing!r}`"
+
+
+def _store(name: str, place: str) -> Iterator[str]:
+    """A store's arguments; what it does is the contract of all stores, which `MemoryStore` shows."""
+    kind = getattr(importlib.import_module(place), name)
+    yield f"### `{name}`"
+    yield f"`from {place} import {name}`"
+    yield _fenced(_call(name, kind))
+    yield from _markdown(kind)
 
 
 def _members(owner: str, kind: type) -> Iterator[str]:
@@ -156,6 +177,8 @@ def _type(annotation: object) -> str:
 
 
 def _default(value: object) -> str:
+    if inspect.isroutine(value):
+        return f"{value.__module__}.{value.__name__}"
     return f"{type(value).__name__}.{value.name}" if isinstance(value, enum.Enum) else repr(value)
 
 

@@ -36,7 +36,8 @@ class RedisStore(BaseRedisStore):
     """One Redis or Valkey server, a Sentinel service, or a cluster.
 
     Args:
-        where: a URL (see ``settings.ACCEPTED``), or a redis-py or valkey-py client of any kind, whose settings are used.
+        where: a URL such as ``redis://user:password@host:6379/0``, or a redis-py or valkey-py client of any kind, whose
+            settings are used.
         deadline: seconds that a call takes at most, connecting included; also ``?deadline=100ms`` in the URL.
         refusal_cache: seconds that a refusal is remembered in this process at most; 0: never; also in the URL.
         share: of every limit that ``on_store_failure = local`` grants in this process while the store is away: 1/N for
