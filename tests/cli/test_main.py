@@ -132,3 +132,47 @@ def test_a_terminal_that_cannot_show_a_character_is_no_error(
     )
     assert (run.returncode, b"Traceback" in run.stderr) == (0, False)
     assert run.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("words", "code"), [("explain 1/s", 0), ("compare", 0), ("check one-time-codes phone=1", 64), ("read", 65)]
+)
+def test_a_closed_stream_is_no_crash(tmp_path: Path, words: str, code: int, closed: str) -> None:
+    """Whoever starts a command without a standard stream, as daemons do, gets the same exit code, and no traceback."""
+    run = subprocess.run(
+        ["sh", "-c", f"exec {sys.executable} -m headway {words} {closed}"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+    )
+    assert run.returncode == code
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
+def test_a_store_is_not_written_over_where_the_output_was_closed(tmp_path: Path) -> None:
+    """A database that is opened while standard output is closed does not become the standard output."""
+    words = "check one-time-codes phone=1 ip=1 --json"
+    for code in (0, 75):
+        run = subprocess.run(
+            ["sh", "-c", f"exec {sys.executable} -m headway {words} <&- >&-"],
+            capture_output=True,
+            timeout=DEADLINE_S,
+            env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        )
+        assert run.returncode == code
+
+
+@pytest.mark.parametrize(("count", "name"), [(1, "short"), (400, "long")])
+def test_what_was_found_counts_although_nobody_reads_it_to_the_end(tmp_path: Path, count: int, name: str) -> None:
+    """``headway lint … | head`` fails as it would without ``head``, however much it had to say."""
+    (tmp_path / name).write_text("HTTP/1.1 429 Slow\nRetry-After: soon\n\nToo many\n" * count)
+    program = f"{sys.executable} -m headway lint {name}; echo $? >&2"
+    run = subprocess.run(
+        ["sh", "-c", f"{{ {program}; }} | true"], cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    assert run.stderr == "1\n"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import errno
-import io
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,6 +11,7 @@ from typing import Any, Final, NoReturn
 
 from headway.cli import exit_codes
 from headway.cli.safe import safe
+from headway.cli.streams import give_up_output, ready
 from headway.errors import ConfigError, ExtraMissing, HeadwayError, StoreError
 
 __all__ = ["COMMANDS", "main", "make_parser"]
@@ -46,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code; see ``exit_codes``. Wrong usage ends in ``SystemExit`` with 64.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # as on standard error: no character is a reason to fail
-        sys.stdout.reconfigure(errors="backslashreplace")
+    ready()
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = [command for command in COMMANDS if command in given[:1]]
     parser = make_parser(wanted or COMMANDS)
@@ -61,19 +59,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not hasattr(parsed, "run"):
         parser.print_help(sys.stderr)
         return exit_codes.USAGE
+    code: int = exit_codes.OK
     try:
-        code: int = parsed.run(parsed)
+        code = parsed.run(parsed)
         sys.stdout.flush()
     except HeadwayError as error:
         print(f"headway: {safe(str(error))}", file=sys.stderr)
         return _code_of(error)
     except BrokenPipeError:  # whoever read our output has enough; nothing more can be said to them
-        _give_up_output()
-        return exit_codes.OK
+        give_up_output()
     except OSError as error:
         if error.filename is not None or error.errno not in _NOT_WRITTEN:
             raise
-        _give_up_output()
+        give_up_output()
         print(f"headway: the output cannot be written: {error.strerror or error}", file=sys.stderr)
         return exit_codes.IO_ERROR
     except KeyboardInterrupt:
@@ -113,11 +111,6 @@ class _Version(argparse.Action):
 
         print(f"headway {version('headway')}")
         parser.exit()
-
-
-def _give_up_output() -> None:
-    """Let what is still in the buffer go nowhere, so that the end of the process does not fail on it again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _code_of(error: HeadwayError) -> int:

@@ -1,11 +1,11 @@
-"""What is wrong with the bytes of a capture before anybody reads them: none at all, too many, or packed."""
+"""What is wrong with the bytes of a file before anybody reads them: packed, in UTF-16, none at all, too many."""
 
 from __future__ import annotations
 
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from typing import Final
 
-__all__ = ["LARGEST", "wrong_bytes"]
+__all__ = ["LARGEST", "wrong_bytes", "wrong_encoding"]
 
 LARGEST: Final = 256 * 1024 * 1024
 """Bytes of a capture."""
@@ -25,11 +25,16 @@ def wrong_bytes(raw: bytes) -> str | None:
     """
     if len(raw) > LARGEST:
         return f"holds more than {LARGEST >> 20} MiB; expected a capture"
+    if not raw.removeprefix(BOM_UTF8).strip():
+        return "is empty; expected what curl -i prints, a HAR file, or JSON lines"
+    return wrong_encoding(raw)
+
+
+def wrong_encoding(raw: bytes) -> str | None:
+    """What keeps these bytes from being text in UTF-8, and what to do; None where they may be."""
     if raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):  # what PowerShell's > writes
         return "is in UTF-16; expected UTF-8: iconv -f UTF-16 -t UTF-8 FILE | headway … -"
     for magic, unpacked in _PACKED.items():
         if raw.startswith(magic):
             return f"is compressed; expected it unpacked: {unpacked} FILE | headway … -"
-    if not raw.removeprefix(b"\xef\xbb\xbf").strip():
-        return "is empty; expected what curl -i prints, a HAR file, or JSON lines"
     return None

@@ -11,6 +11,7 @@ from headway.analysis.convert.convert import SOURCES, Converted, convert
 from headway.analysis.convert.flask_limiter import looks_like_limits
 from headway.analysis.figures import counted
 from headway.cli import exit_codes
+from headway.cli.captured import wrong_encoding
 from headway.cli.failing import fail, unreadable
 from headway.errors import ConfigError, ExtraMissing
 
@@ -71,6 +72,9 @@ def run(args: argparse.Namespace) -> int:
     try:
         if len(raw) > _LARGEST:
             raise ConfigError("holds more than 16 MiB; expected a configuration", file=args.file)
+        wrong = wrong_encoding(raw)
+        if wrong is not None:
+            raise ConfigError(wrong, file=args.file)
         text = raw.decode("utf-8")
         found = convert(text, args.file, args.source, policy=args.policy, store=args.store)
     except UnicodeDecodeError as error:

@@ -18,6 +18,7 @@ from headway.cli.failing import fail, unreadable
 from headway.cli.lint_target import KINDS, read_target
 from headway.cli.lint_url import MOST, ask, check_url
 from headway.cli.progress import Progress
+from headway.cli.streams import give_up_output
 
 __all__ = ["add_parser", "run"]
 
@@ -126,7 +127,10 @@ def run(args: argparse.Namespace) -> int:
             return fail("lint", f"{args.target}: no answer: {error.strerror or error}", exit_codes.UNAVAILABLE)
         return unreadable("lint", error, args.target)
     report = report.without(ignored)
-    print(_document(report, args, servers))
+    try:
+        print(_document(report, args, servers), flush=True)
+    except BrokenPipeError:  # what was found counts, also where only its beginning is read
+        give_up_output()
     return exit_codes.INTERRUPTED if report.stopped else _code(report, args)
 
 

@@ -36,6 +36,7 @@ _FILE_KEYS: Final = {
 _AT_HAND: Final = ("memory", "sqlite")
 """Stores that are reached over no network; an outage of theirs is one of the program itself."""
 
+_LARGEST: Final = 16 * 1024 * 1024
 _LONGEST_DEADLINE_NS: Final = 3_600_000_000_000
 _SYNTAX_PLACE: Final = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -80,7 +81,11 @@ def read_policy_file(path: Path, *, check_store: Callable[[str], object] | None 
     """
     name = str(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        with path.open("rb") as stream:
+            raw = stream.read(_LARGEST + 1)
+        if len(raw) > _LARGEST:
+            return _unreadable(name, f"holds more than {_LARGEST >> 20} MiB; expected a policy file in TOML")
+        text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         return _unreadable(name, "no such file; expected a policy file in TOML")
     except UnicodeDecodeError as error:
