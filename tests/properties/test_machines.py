@@ -250,7 +250,7 @@ class Standing(RuleBasedStateMachine):
         """The first time at its end; from another line to the place that its first joining gives it."""
         if id(ticket) in self.gone:
             return
-        before = self.firsts()
+        before, left = self.firsts(), str(ticket.line or line)
         for others in self.waiting.values():
             if ticket in others:
                 others.remove(ticket)
@@ -259,6 +259,7 @@ class Standing(RuleBasedStateMachine):
         self.waiting[line].append(ticket)
         self.waiting[line].sort(key=self.came.index)
         ahead = self.lines.join(line, ticket, units)
+        self.forget_gone(left)
         self.forget_gone(line)
         assert ahead == sum(other.units for other in self.waiting[line][: self.waiting[line].index(ticket)])
         self.only_new_firsts_were_woken(before, ticket)
@@ -267,13 +268,12 @@ class Standing(RuleBasedStateMachine):
     def leave(self, ticket: Ticket) -> None:
         """Also twice, or from nowhere: then nothing happens."""
         before = self.firsts()
-        line = ticket.line
-        for others in self.waiting.values():
-            if ticket in others:
-                others.remove(ticket)
+        line = next((name for name, others in self.waiting.items() if ticket in others), None)
+        if line is not None:
+            self.waiting[line].remove(ticket)
         self.lines.leave(ticket)
         if line is not None:
-            self.forget_gone(str(line))
+            self.forget_gone(line)
         self.only_new_firsts_were_woken(before, ticket)
 
     @rule(ticket=tickets)
