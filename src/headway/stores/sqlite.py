@@ -77,7 +77,7 @@ class SqliteStore:
             raise StoreUnusable("SQLite store ':memory:': is no file that processes could share; use memory://")
         self._name = str(self.path)
         self.clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # says whose it is
         self._connection: sqlite3.Connection | None = None
         self._cursor: sqlite3.Cursor | None = None  # one for all transactions: a new one for each costs a tenth of it
         self._owner = 0
@@ -198,16 +198,20 @@ class SqliteStore:
     def _transact(self, work: Callable[[sqlite3.Cursor], _Value], begin: str) -> _Value:
         """Run ``work`` in one transaction; wait for other writers, open again after a fork or a file that was replaced."""
         give_up = time.monotonic() + LOCK_WAIT_S
-        if not self._lock.acquire(timeout=LOCK_WAIT_S):
-            raise StoreUnavailable(f"SQLite store {self.path}: no turn within {LOCK_WAIT_S:g} s")
-        try:
+        if self._lock._is_owned():  # type: ignore[attr-defined]  # RLock's own
+            raise StoreUnavailable(f"SQLite store {self.path}: asked by a signal's handler while this thread asks")
+        try:  # an exception may come between any two steps, from a signal's handler
+            if not self._lock.acquire(timeout=LOCK_WAIT_S):
+                raise StoreUnavailable(f"SQLite store {self.path}: no turn within {LOCK_WAIT_S:g} s")
             while True:
                 cursor = self._cursor
                 if cursor is None or self._owner != os.getpid() or self._is_taken_away():
                     cursor = self._connect()
                 try:
-                    cursor.execute(begin)
+                    if cursor.connection.in_transaction:  # the last rolling back was interrupted
+                        roll_back(cursor.connection)
                     try:
+                        cursor.execute(begin)
                         value = work(cursor)
                         cursor.execute("COMMIT")
                     except BaseException:
@@ -232,7 +236,10 @@ class SqliteStore:
                     raise StoreUnavailable(f"SQLite store {self.path}: holds a state nobody wrote ({error})") from error
                 time.sleep(random.uniform(0.0001, 0.002))  # noqa: S311  # spreads waiters, guards no secret
         finally:
-            self._lock.release()
+            try:  # noqa: SIM105  # suppress() would be another step
+                self._lock.release()
+            except RuntimeError:  # we did not get it
+                pass
 
     def _connect(self) -> sqlite3.Cursor:
         ours = self._owner == os.getpid()
@@ -334,7 +341,8 @@ def _before_fork() -> None:
     """
     _forking.acquire()
     for store in list(_alive):
-        if store._lock.acquire(timeout=2 * LOCK_WAIT_S):
+        mine = store._lock._is_owned()  # type: ignore[attr-defined]  # a signal's handler forks in the middle of a decision
+        if not mine and store._lock.acquire(timeout=2 * LOCK_WAIT_S):
             _held_for_fork.append(store)
             store._disconnect()
 
