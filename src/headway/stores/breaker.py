@@ -18,6 +18,7 @@ __all__ = ["Breaker"]
 
 FAILURES: Final = 3
 PAUSE_S: Final = 1.0
+_TELL_S: Final = 60.0
 
 
 class Breaker:
@@ -36,7 +37,7 @@ class Breaker:
         outages: how often it opened.
     """
 
-    __slots__ = ("__weakref__", "_in_a_row", "_lock", "_next_try", "_pause", "_ticks", "_told", "_until_open", "failed_count", "last_error",
+    __slots__ = ("__weakref__", "_in_a_row", "_lock", "_next_told", "_next_try", "_pause", "_ticks", "_told", "_until_open", "failed_count", "last_error",
                  "name", "open", "outages", "skipped_count")  # fmt: skip
 
     def __init__(
@@ -59,6 +60,7 @@ class Breaker:
         self._in_a_row = 0
         self._told = 0
         self._next_try = 0.0
+        self._next_told = float("-inf")
         self._lock = threading.Lock()
         _alive.add(self)
 
@@ -104,6 +106,16 @@ class Breaker:
                 self._next_try = self._ticks() + self._pause
         if opens:
             _log("%s is away: %s; on_store_failure decides until it is back", self.name, self.last_error, warning=True)
+
+    def answered(self, error: BaseException) -> None:
+        """A call was answered, but did not decide: the server is there. Said once a minute at most, for as long as it goes on."""
+        self.succeeded()
+        now = self._ticks()
+        with self._lock:
+            if now < self._next_told:
+                return
+            self._next_told = now + _TELL_S
+        _log("%s does not decide: %s; on_store_failure does", self.name, error, warning=True)
 
     def after_fork(self) -> None:
         """In the child nobody holds the lock."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -9,10 +12,12 @@ from contextlib import suppress
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
-from headway import Limit, Limiter, StoreUnavailable, StoreUnusable
+from headway import AsyncLimiter, Limit, Limiter, StoreUnavailable, StoreUnusable
 from headway.core.charge import Charge
 from headway.stores.postgres.base import MOST_CONNECTIONS
+from headway.stores.postgres.connections import hosts_of
 from headway.stores.postgres.sync import PostgresStore
 from stores.postgres.server import PostgresServer, postgres_server
 
@@ -205,3 +210,58 @@ def test_ended_backends_fail_a_call_each_at_most(url: str, schema: str, owner: p
     used = 100_000 - (Limiter(limit, store=named).peek(cost=0).remaining or 0)
     assert sum(admitted) <= used <= sum(admitted) + 40
     assert max(longest) < 10 + 5
+
+
+@pytest.mark.parametrize("first", ["silent", "nobody"])
+def test_a_first_host_that_is_away_leaves_the_next_its_time(first: str, server: PostgresServer, schema: str) -> None:
+    """With several hosts in the URL a silent one does not take the whole deadline, for threads and for tasks."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        if first == "silent":
+            listening.listen(64)
+        port = listening.getsockname()[1]
+        hosts = f"127.0.0.1:{port},127.0.0.1:{server.port}"
+        url = f"postgresql://postgres@{hosts}/postgres?schema={schema}&deadline=3s"
+        begin = time.monotonic()
+        assert Limiter(LIMIT, store=url).hit(id="x").remaining == 8
+        for more in ("&target_session_attrs=read-write", "&application_name=a%20b"):
+
+            async def main(place: str) -> None:
+                async with AsyncLimiter(LIMIT, store=place) as limiter:
+                    assert (await limiter.hit(id="x")).degraded is None
+
+            asyncio.run(main(url + more))
+        assert time.monotonic() - begin < 3 * 3 + 5
+
+
+def test_a_single_host_is_connected_to_as_libpq_reads_it() -> None:
+    """Only a list of hosts is taken apart, each with its port; where libpq chooses among them it does so by itself."""
+    one = "postgresql://u@h/db?host=/tmp"
+    assert hosts_of(one) == (one,)
+    two = hosts_of("postgresql://u:p%20w@a:1,b:2/db?connect_timeout=3")
+    assert [conninfo_to_dict(place) for place in two] == [
+        {"user": "u", "password": "p w", "dbname": "db", "connect_timeout": "3", "host": host, "port": port}
+        for host, port in (("a", "1"), ("b", "2"))
+    ]
+    assert [conninfo_to_dict(place)["port"] for place in hosts_of("postgresql://a,b/db?port=7")] == ["7", "7"]
+    for chosen in ("target_session_attrs=prefer-standby", "load_balance_hosts=random"):
+        url = f"postgresql://a,b/db?{chosen}"
+        assert hosts_of(url) == (url,)
+
+
+def test_a_server_that_says_no_is_logged_once(
+    url: str, schema: str, owner: psycopg.Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is let through because a right is missing is no secret: one line a minute, with the reason."""
+    role = f"poor_{schema}"
+    owner.execute(f"CREATE ROLE {role} LOGIN")
+    PostgresStore(url).init(roles=[role])
+    store = PostgresStore(url.replace("postgres@", f"{role}@"))
+    limiter = Limiter(Limit("l", "9 per 365 days", by="id", on_store_failure="allow"), store=store)
+    assert limiter.hit(id="x").remaining == 8
+    owner.execute(f"REVOKE USAGE ON SCHEMA {schema} FROM {role}")
+    with caplog.at_level(logging.INFO, "headway.stores"):
+        assert all("permission denied" in (limiter.hit(id="x").degraded or "") for _ in range(10))
+    (line,) = caplog.messages
+    assert "does not decide: permission denied" in line
+    assert not store.breaker.open

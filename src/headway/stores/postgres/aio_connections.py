@@ -12,7 +12,7 @@ from psycopg import waiting
 
 from headway.errors import StoreUnavailable
 from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
-from headway.stores.postgres.connections import has_ended, sockets
+from headway.stores.postgres.connections import has_ended, hosts_of, sockets
 
 __all__ = ["LoopConnection", "LoopConnections", "leave", "shared_by_loops"]
 
@@ -55,8 +55,9 @@ class Idle:
                 if not has_ended(connection):
                     return connection
                 connection.pgconn.finish()
-            async with asyncio.timeout_at(given.when()):
-                return await _opened(url, deadline)
+            end = given.when() or 0.0
+            async with asyncio.timeout_at(end):
+                return await _opened(url, end, deadline)
         except TimeoutError as error:
             self.places.release()
             raise TimeoutError(f"no connection within {seconds:g} s") from error
@@ -120,11 +121,25 @@ def leave(connections: LoopConnections) -> None:
         connections.close()
 
 
-async def _opened(url: str, deadline: float) -> LoopConnection:
-    try:
-        connection = await LoopConnection.connect(url, autocommit=True)
-    except UnicodeError as error:  # of the codec for names in other scripts
-        raise OSError(f"no name of a host ({error})") from error
+async def _connected(url: str, end: float) -> LoopConnection:
+    """The first of the URL's hosts that lets us in; one that says nothing leaves the others their part of the time."""
+    places = hosts_of(url)
+    clock = asyncio.get_running_loop().time
+    for left in range(len(places), 0, -1):
+        now = clock()
+        try:
+            async with asyncio.timeout_at(now + (end - now) / left):
+                return await LoopConnection.connect(places[-left], autocommit=True)
+        except UnicodeError as error:  # of the codec for names in other scripts
+            raise OSError(f"no name of a host ({error})") from error
+        except (psycopg.Error, TimeoutError):
+            if left == 1:
+                raise
+    raise AssertionError  # there is a last one
+
+
+async def _opened(url: str, end: float, deadline: float) -> LoopConnection:
+    connection = await _connected(url, end)
     sockets.add(connection)
     try:
         cursor = await connection.execute(session(connection.info.backend_pid, deadline))

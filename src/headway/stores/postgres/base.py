@@ -221,8 +221,8 @@ class BasePostgresStore:
         """The same, for a call that went through the breaker, which hears of it."""
         if is_outage(error) or (isinstance(self.where, str) and is_read_only(error)):
             self.breaker.failed(StoreUnavailable(reason(error).removeprefix(f"{self.breaker.name}: ")))
-        elif getattr(error, "sqlstate", None) is not None:
-            self.breaker.succeeded()  # the server said no, so it is there
+        elif getattr(error, "sqlstate", None) is not None or isinstance(error, StoreUnusable):
+            self.breaker.answered(StoreUnavailable(reason(error).removeprefix(f"{self.breaker.name}: ")))
         return error if isinstance(error, StoreError) else self._error(error)
 
     def _error(self, error: BaseException) -> StoreError:

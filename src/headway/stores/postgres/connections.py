@@ -12,12 +12,14 @@ import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, Final
 
 import psycopg
 from psycopg import generators
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import ExecStatus
+from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from headway.errors import ConfigError, StoreUnavailable
@@ -31,6 +33,7 @@ __all__ = [
     "breaker_of",
     "check_libpq",
     "has_ended",
+    "hosts_of",
     "leave",
     "shared_connections",
     "sockets",
@@ -47,7 +50,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
     @classmethod
     def open(cls, url: str, end: float, deadline: float) -> Connection:
         """Connect by ``end``."""
-        connection = cls(until(generators.connect(url), end))
+        connection = cls(_connected(url, end))
         connection._names = {}
         sockets.add(connection)
         try:
@@ -196,6 +199,43 @@ class Connections:
         self._idle = []
         self._owner = os.getpid()
         weakref.finalize(self, _finish, self._idle, self._owner)
+
+
+def _connected(url: str, end: float) -> PGconn:
+    """The first of the URL's hosts that lets us in; one that says nothing leaves the others their part of the time."""
+    places = hosts_of(url)
+    for left in range(len(places), 0, -1):
+        now = time.monotonic()
+        try:
+            return until(generators.connect(places[-left]), now + (end - now) / left)  # type: ignore[no-any-return]  # a generator's
+        except (psycopg.Error, TimeoutError):
+            if left == 1:
+                raise
+    raise AssertionError  # there is a last one
+
+
+@lru_cache(maxsize=64)
+def hosts_of(url: str) -> tuple[str, ...]:
+    """What to connect to, one host after the other; libpq would wait for the first that says nothing as long as it likes.
+
+    Only libpq knows how to choose one of several at random, or to prefer one of a kind.
+    """
+    said: dict[str, Any] = conninfo_to_dict(url)
+    names = str(said.get("host") or "").split(",")
+    addresses = str(said.get("hostaddr") or "").split(",")
+    count = max(len(names), len(addresses))
+    ports = str(said.get("port") or "").split(",")
+    asked = said.get("target_session_attrs"), said.get("load_balance_hosts")
+    if count == 1 or asked[0] == "prefer-standby" or asked[1] not in (None, "disable"):
+        return (url,)
+    if any(len(given) not in (1, count) for given in (names, addresses, ports)):
+        return (url,)  # libpq says what is wrong with it
+    places = []
+    for index in range(count):
+        own = {"host": names, "hostaddr": addresses, "port": ports}
+        chosen = {name: given[index % len(given)] or None for name, given in own.items()}
+        places.append(make_conninfo(**{**said, **chosen}))
+    return tuple(places)
 
 
 def has_ended(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
