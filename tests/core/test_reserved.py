@@ -299,6 +299,19 @@ def test_a_charge_is_never_moved_below_where_an_unused_key_s_would_be() -> None:
     assert settled.ended(5, 105, 105) == 105 - NOTHING_YET
 
 
+@pytest.mark.parametrize("scale", [1, 3])
+@pytest.mark.parametrize("order", [(2, 0, 1, 3), (0, 2, 1, 3), (1, 3, 0, 2)])
+def test_the_middle_of_several_refunds_finds_its_whole_charge(scale: int, order: tuple[int, ...]) -> None:
+    """What was given back above it and below it is not taken off twice."""
+    key = Key(Gcra(30 * scale + 1, 10 * (30 * scale + 1), scale))
+    made = [key.hit(cost) for cost in (1, 2, 3, 4)]
+    for index in order:
+        charged = made[index]
+        assert charged
+        key.give_back(charged, charged[1].cost)
+        assert key.owes() == key.would_owe()
+
+
 def test_two_refunds_with_an_idle_time_between_make_no_burst() -> None:
     """After the first refund the key idles; what the second gives back must not be credit for that idle time."""
     key = Key(Gcra(10, 20))
