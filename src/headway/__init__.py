@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from headway.limiter.async_limiter import AsyncLimiter
     from headway.limiter.decision import Decision
     from headway.limiter.limiter import Limiter
+    from headway.limiter.opening import open_async_limiter, open_limiter
     from headway.limiter.shadow import ShadowCount, ShadowReport
     from headway.policy.conditional import When
     from headway.policy.lists import AllowList, BanList
@@ -78,6 +79,8 @@ __all__ = [
     "TieredLimit",
     "UnknownName",
     "When",
+    "open_async_limiter",
+    "open_limiter",
     "open_store",
 ]
 
@@ -118,6 +121,8 @@ _MODULES = {
     "TieredLimit": "policy.tiers",
     "UnknownName": "errors",
     "When": "policy.conditional",
+    "open_async_limiter": "limiter.opening",
+    "open_limiter": "limiter.opening",
     "open_store": "stores.url",
 }
 """Where each public name is."""

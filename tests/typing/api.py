@@ -29,6 +29,8 @@ from headway import (
     ShadowReport,
     TieredLimit,
     When,
+    open_async_limiter,
+    open_limiter,
     open_store,
 )
 from headway.stores.base import AsyncStore, Store
@@ -49,6 +51,8 @@ limits = [
 codes = Limiter(*limits, store="sqlite:///limits.db", namespace="codes", secret_key=b"0123456789abcdef")
 later = AsyncLimiter(*limits, store=MemoryStore(max_keys=10, clock=ManualClock()))
 assert_type(open_store("memory://"), Store)
+assert_type(open_limiter("limits.toml", "codes", store="memory://"), Limiter)
+assert_type(open_async_limiter("limits.toml"), AsyncLimiter)
 
 
 def decisions() -> None:
