@@ -102,3 +102,27 @@ def test_every_kind_of_key_is_one_counter_by_either_way(
 def test_a_limit_in_shadow_has_no_short_way(two: tuple[SqliteStore, SqliteStore]) -> None:
     """Shadow limits are charged by other rules, which the long way knows."""
     assert two[0].short("default", [Limit("l", "9 per 1h", shadow=True)]) is None
+
+
+@pytest.mark.parametrize("by", ["id", ("id", "other")], ids=["one attribute", "two attributes"])
+@pytest.mark.parametrize("algorithm", ["gcra", "sliding-log"])
+def test_long_keys_do_not_fill_the_disk(by: str | tuple[str, ...], algorithm: str, tmp_path: Path) -> None:
+    """A megabyte that a caller writes into a key is counted, given back and reset like any key, and takes a short row."""
+    path = tmp_path / "limits.db"
+    limit, store = Limit("a", "2 per hour", by=by, algorithm=algorithm), SqliteStore(path, clock=ManualClock())
+    limiter = Limiter(limit, store=store)
+    for number in range(4):
+        long = f"{number}" + "x" * 1_000_000
+        for value in (long, long.encode(), (long, "y")):
+            first = limiter.hit(id=value, other="z")
+            assert first.allowed
+            assert limiter.hit(id=value, other="z").allowed
+            assert not limiter.hit(id=value, other="z").allowed
+            limiter.refund(first)
+            assert limiter.peek(id=value, other="z", cost=0).remaining == 1
+            limiter.reset(id=value, other="z")
+            assert limiter.peek(id=value, other="z", cost=0).remaining == 2
+            limiter.hit(id=value, other="z")
+    assert store.clear("default", limit) == 12
+    store.close()
+    assert path.stat().st_size < 200_000

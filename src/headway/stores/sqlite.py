@@ -38,7 +38,7 @@ from headway.stores.sqlite_file import (
     open_file,
     roll_back,
 )
-from headway.stores.sqlite_lane import LATEST, Row, ShortWay, SqliteLane, numbers_of, row_of
+from headway.stores.sqlite_lane import LATEST, Row, ShortWay, SqliteLane, numbers_of, row_key, row_of
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "SqliteStore"]
 
@@ -107,7 +107,7 @@ class SqliteStore:
         return self._advance(charges, True, since)
 
     def _advance(self, charges: Sequence[Charge], commit: bool, since: int | None) -> Answer:
-        keys = [charge.stored_key() for charge in charges]
+        keys = [_key(charge) for charge in charges]
 
         def decide(cursor: sqlite3.Cursor) -> Answer:
             now = self.clock()
@@ -146,7 +146,7 @@ class SqliteStore:
             now = self.clock()
             in_times = []
             for change in changes:
-                key = change.charge.stored_key()
+                key = _key(change.charge)
                 state = _read(cursor, change.charge, key)
                 new, in_time = change.applied(state, now)
                 in_times.append(in_time)
@@ -180,14 +180,14 @@ class SqliteStore:
 
         def work(cursor: sqlite3.Cursor) -> tuple[int, int]:
             now = self.clock()
-            state = _read(cursor, charge, charge.stored_key())
+            state = _read(cursor, charge, _key(charge))
             return charge.limit.rule.clears_after(state, now, charge.cost), now
 
         return self._transact(work, "BEGIN")
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
-        keys = [(charge.stored_key(),) for charge in charges]
+        keys = [(_key(charge),) for charge in charges]
         self._transact(lambda cursor: cursor.executemany(_DELETE, keys), "BEGIN IMMEDIATE")
 
     def close(self) -> None:
@@ -311,6 +311,10 @@ def _texts(cursor: sqlite3.Cursor, keys: Sequence[bytes]) -> list[str | None]:
     places = ",".join("?" * len(keys))
     found = dict(cursor.execute(f"SELECT key, state FROM headway_state WHERE key IN ({places})", keys))  # noqa: S608  # marks
     return [found.get(key) for key in keys]
+
+
+def _key(charge: Charge) -> bytes:
+    return row_key(charge.namespace, charge.limit, charge.key)
 
 
 def _read(cursor: sqlite3.Cursor, charge: Charge, key: bytes) -> State | None:

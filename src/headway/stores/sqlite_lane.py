@@ -12,12 +12,12 @@ from typing import Final, TypeAlias
 
 from headway.core.bill import settle
 from headway.core.gcra import Gcra
-from headway.core.key import Key, encode_key, key_prefix
+from headway.core.key import LONGEST_KEPT, Key, encode_key, kept, key_prefix
 from headway.core.limit import Limit
 from headway.core.rule import Rule, State
 from headway.stores.clock import Clock
 
-__all__ = ["LATEST", "Row", "ShortWay", "SqliteLane", "numbers_of", "row_of"]
+__all__ = ["LATEST", "Row", "ShortWay", "SqliteLane", "numbers_of", "row_key", "row_of"]
 
 LATEST: Final = 2**63 - 1
 """The last nanosecond that a column holds."""
@@ -73,8 +73,8 @@ class SqliteLane:
         """
         names = [
             b"%bs%d:%b" % (prefix, len(raw := key.encode("utf-8", "surrogatepass")), raw)
-            if key.__class__ is str
-            else self._name(limit, key)
+            if key.__class__ is str and len(key) <= LONGEST_KEPT
+            else row_key(self._namespace, limit, key)
             for prefix, limit, key in zip(self._prefixes, self._limits, keys, strict=True)
         ]
 
@@ -88,11 +88,6 @@ class SqliteLane:
             return allowed, now, before
 
         return self._transact(work, "BEGIN")
-
-    def _name(self, limit: Limit, key: Key) -> bytes:
-        """``Charge.stored_key`` for a key that is no plain text."""
-        parts = (key,) if len(limit.by) == 1 else key
-        return encode_key(self._namespace, limit.name, limit.algorithm.stored, limit.by, parts)
 
     def _in_line(
         self, names: Sequence[bytes], texts: Sequence[str | None], costs: Sequence[int], now: int
@@ -133,6 +128,13 @@ class SqliteLane:
             for index, new in settled.writes
         ]
         return settled.allowed, states, rows
+
+
+def row_key(namespace: str, limit: Limit, key: Key) -> bytes:
+    """Under what a key's state is kept: ``Charge.stored_key``, with the digest of a long key in its place."""
+    short = kept(key)
+    parts: tuple[Key, ...] = key if short is key and isinstance(key, tuple) and len(limit.by) != 1 else (short,)
+    return encode_key(namespace, limit.name, limit.algorithm.stored, limit.by, parts)
 
 
 def row_of(rule: Rule, state: State) -> tuple[str, int]:
