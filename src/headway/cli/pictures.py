@@ -141,8 +141,9 @@ def print_report(report: Report, out: TextIO | None = None) -> None:
     from headway.analysis.pictures.terminal import report_text
 
     out = sys.stdout if out is None else out
-    width = min(_WIDEST, shutil.get_terminal_size().columns) if out.isatty() else 80
-    text = report_text(report, width, _plotter(out) if report.charts else None)
+    room = shutil.get_terminal_size().columns if out.isatty() else None
+    width = 80 if room is None else min(_WIDEST, room)
+    text = report_text(report, width, _plotter(out) if report.charts else None, room)
     print(text if _shows(text, out) else text.encode(_encoding(out), "replace").decode(_encoding(out)), file=out)
 
 

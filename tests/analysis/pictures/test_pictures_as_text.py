@@ -157,3 +157,23 @@ def test_a_report_with_plots() -> None:
     section = Section("Part", ("Words.",), (BARS,), (Table("Keys", ("k",), (("a",),)),))
     text = report_text(Report("R", (), (section,)), 60, partial(plot_text, colour=False))
     assert text.index("Words.") < text.index("Admitted and refused") < text.index("Keys")
+
+
+@pytest.mark.parametrize("room", [30, 40, 60, 100])
+def test_a_table_wider_than_the_terminal_comes_in_parts(room: int) -> None:
+    """No line is wider than there is room; each part begins with the first column, and no column is lost."""
+    names = tuple(f"column {number}" for number in range(12))
+    table = Table("Wide", names, (tuple(f"{number:09}" for number in range(12)),) * 2, "What it says. " * 8)
+    text = table_text(table, room=room)
+    assert max(map(len, text.splitlines())) <= room
+    parts = text.split("\n\n")
+    assert len(parts) == -(-11 // ((room - 9) // 11))
+    assert all("column 0" in part for part in parts)
+    assert all(name in text for name in names)
+    assert table_text(table).count("column 0") == 1
+
+
+def test_a_column_that_fits_nowhere_is_shown_whole() -> None:
+    """A table is never without its columns, however little room there is."""
+    table = Table("Narrow", ("a" * 20, "b" * 20), (("x", "y"),))
+    assert table_text(table, room=10).splitlines()[1] == f"{'a' * 20}  {'b' * 20}"

@@ -15,29 +15,32 @@ _LONGEST_CELL: Final = 60
 _GAP: Final = "  "
 
 
-def report_text(report: Report, width: int = 80, plot: Callable[[Chart, int], str] | None = None) -> str:
+def report_text(
+    report: Report, width: int = 80, plot: Callable[[Chart, int], str] | None = None, room: int | None = None
+) -> str:
     """The report in lines.
 
     Args:
         report: see ``Report``.
-        width: columns that paragraphs and plots keep to; tables are as wide as they have to be.
+        width: columns that paragraphs and plots keep to.
         plot: draws a chart so many columns wide; None leaves charts out.
+        room: columns that tables keep to, see ``table_text``; None lets them be as wide as they have to be.
     """
     parts = [report.title]
     if report.partial:
         parts.append(_wrapped(f"This is not the whole: {report.partial}", width))
     parts += [_wrapped(paragraph, width) for paragraph in report.paragraphs]
     for section in report.sections:
-        parts += _section(section, width, plot)
+        parts += _section(section, width, plot, room)
     return "\n\n".join(part for part in parts if part)
 
 
-def _section(section: Section, width: int, plot: Callable[[Chart, int], str] | None) -> list[str]:
+def _section(section: Section, width: int, plot: Callable[[Chart, int], str] | None, room: int | None) -> list[str]:
     charts = [plot(chart, width) for chart in section.charts if not chart.empty] if plot else []
     body = [
         *(_wrapped(paragraph, width) for paragraph in section.paragraphs),
         *charts,
-        *map(table_text, section.tables),
+        *(table_text(table, room=room) for table in section.tables),
     ]
     if not body:
         return []
@@ -45,24 +48,38 @@ def _section(section: Section, width: int, plot: Callable[[Chart, int], str] | N
     return [heading, *body]
 
 
-def table_text(table: Table, width: int = 80) -> str:
-    """The table in columns: numbers at the right, long cells shortened. Its note keeps to ``width``, the rest to itself."""
+def table_text(table: Table, width: int = 80, room: int | None = None) -> str:
+    """The table in columns: numbers at the right, long cells shortened. Its note keeps to ``width``, the rest to itself.
+
+    Where it is wider than ``room``, it comes in parts below each other, each with as many columns as fit beside the first.
+    """
     rows = [table.columns, *([_said(cell) for cell in row] for row in table.rows)]
     right = [
         bool(table.rows) and all(isinstance(row[at], int | float | None) for row in table.rows)
         for at in range(len(table.columns))
     ]
     widths = [max(map(columns, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        _GAP.join(
-            fitted(cell, cell_width, right=at_right)
-            for cell, cell_width, at_right in zip(row, widths, right, strict=True)
-        ).rstrip()
-        for row in rows
+    parts = [
+        "\n".join(_GAP.join(fitted(row[at], widths[at], right=right[at]) for at in shown).rstrip() for row in rows)
+        for shown in _parts(widths, room)
     ]
-    return "\n".join(
-        [*([table.caption] if table.caption else []), *lines, *([_wrapped(table.note, width)] if table.note else [])]
-    )
+    note = [_wrapped(table.note, width if room is None else min(width, room))] if table.note else []
+    return "\n".join([*([table.caption] if table.caption else []), "\n\n".join(parts), *note])
+
+
+def _parts(widths: list[int], room: int | None) -> list[list[int]]:
+    """Which columns stand beside each other: all, or the first with as many of the others as there is room for."""
+    if room is None:
+        return [[*range(len(widths))]]
+    parts: list[list[int]] = [[0]]
+    taken = widths[0]
+    for at, width in enumerate(widths[1:], 1):
+        if len(parts[-1]) > 1 and taken + len(_GAP) + width > room:
+            parts.append([0])
+            taken = widths[0]
+        parts[-1].append(at)
+        taken += len(_GAP) + width
+    return parts
 
 
 def columns(text: str) -> int:
