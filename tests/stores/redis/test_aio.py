@@ -16,6 +16,7 @@ from headway import AsyncLimiter, Limit
 from headway.core.charge import Charge
 from headway.errors import StoreUnavailable
 from headway.stores.redis import AsyncRedisStore
+from headway.stores.redis.bills import Bill, Decided
 from servers import Proxy, Server, proxy
 
 LIMIT = Limit("l", "1000 per 365 days", by="id")
@@ -136,6 +137,34 @@ def test_a_caller_that_is_cancelled_while_its_bill_is_under_way_is_given_its_uni
         await until(lambda: left(redis, limit) == 998)
         await store.close()
         assert left(redis, limit) == 998
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+@pytest.mark.parametrize("limit", [LIMIT, OTHER], ids=["gcra", "fixed window"])
+def test_a_caller_that_is_cancelled_between_its_answer_and_its_turn_is_given_its_units_back(
+    limit: Limit, redis: Server
+) -> None:
+    """The answer is here, but its caller never runs to hear it: nobody has those units."""
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url)
+        await store.advance(bill(limit))
+        line = store._line()
+        decide = line.decide
+
+        def cut_off(asked: Bill) -> asyncio.Future[Decided]:
+            coming = decide(asked)
+            coming.add_done_callback(lambda _: task.cancel())  # runs before the task is woken
+            return coming
+
+        line.decide = cut_off  # type: ignore[method-assign]  # where the moment is
+        task = asyncio.create_task(store.advance(bill(limit)))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        line.decide = decide  # type: ignore[method-assign]  # as it was
+        await store.close()
+        assert left(redis, limit) == 999
 
     asyncio.run(asyncio.wait_for(main(), 30))
 

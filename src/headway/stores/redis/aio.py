@@ -17,7 +17,7 @@ from headway.stores.clock import Clock
 from headway.stores.redis import sweeping
 from headway.stores.redis.aio_shared import lines_of
 from headway.stores.redis.base import BaseRedisStore
-from headway.stores.redis.bills import Bill
+from headway.stores.redis.bills import Bill, Decided
 from headway.stores.redis.keys import stored_key
 from headway.stores.redis.lane import Made
 from headway.stores.redis.line import Line
@@ -58,7 +58,7 @@ class AsyncRedisStore(BaseRedisStore):
         if known is not None:
             return known
         sent = self.refusals.ticks()
-        decided = await self._line().decide(Bill(charges, commit))
+        decided = await self._decided(Bill(charges, commit))
         if commit:
             self._learn(sent, charges, decided)
         return decided.answer
@@ -69,10 +69,19 @@ class AsyncRedisStore(BaseRedisStore):
         if known is not None:
             return known.allowed, known.now, known
         sent = self.refusals.ticks()
-        decided = await self._line().decide(Bill(charges, commit))
+        decided = await self._decided(Bill(charges, commit))
         if commit:
             self._learn(sent, charges, decided)
         return decided.allowed, decided.now, decided.joined or decided.states
+
+    async def _decided(self, bill: Bill) -> Decided:
+        line = self._line()
+        coming = line.decide(bill)
+        try:
+            return await coming
+        except asyncio.CancelledError:
+            line.take_back(bill, coming)
+            raise
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""

@@ -62,6 +62,11 @@ class Line:
         """The bill's answer; cancel it to withdraw the bill."""
         return self._join(bill)
 
+    def take_back(self, bill: Bill, answer: asyncio.Future[Decided]) -> None:
+        """Give back what was decided, where its caller was cancelled between its answer and its turn to run."""
+        if answer.done() and not answer.cancelled() and answer.exception() is None:
+            self._give_back(bill, answer.result())
+
     def change(self, changes: Sequence[Change]) -> asyncio.Future[tuple[bool, ...]]:
         """Whether each change was in time."""
         return self._join(changes)
@@ -156,14 +161,17 @@ class Line:
 
     def _tell(self, what: Bill | Sequence[Change], future: asyncio.Future[Any], answer: Any) -> None:
         if future.done():  # its caller was cancelled meanwhile
-            if isinstance(what, Bill) and isinstance(answer, Decided) and what.commit and answer.allowed:
-                back = _given_back(what, answer)
-                if back:
-                    self._join(back).add_done_callback(_noticed)
+            if isinstance(what, Bill) and isinstance(answer, Decided):
+                self._give_back(what, answer)
         elif isinstance(answer, StoreError):
             future.set_exception(_copy(answer))
         else:
             future.set_result(answer)
+
+    def _give_back(self, bill: Bill, decided: Decided) -> None:
+        back = _given_back(bill, decided) if bill.commit and decided.allowed else []
+        if back:
+            self._join(back).add_done_callback(_noticed)
 
 
 def _given_back(bill: Bill, decided: Decided) -> list[Change]:
