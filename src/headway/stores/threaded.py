@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.errors import StoreError
+from headway.errors import StoreError, StoreUnavailable
 from headway.stores.base import Answer, Store, late, undoing
 
 __all__ = ["ThreadedStore"]
+
+_TURN_WITHIN_S: Final = 4.0
+"""A call whose turn comes later is not made: the calls before it wait for the file's lock, for up to 5 s each."""
 
 _Value = TypeVar("_Value")
 
@@ -48,7 +52,7 @@ class ThreadedStore:
         return await self._charge(charges, True, lambda: late(self.store, charges, since))
 
     async def _charge(self, charges: Sequence[Charge], commit: bool, call: Callable[[], Answer]) -> Answer:
-        future = self._submit(call)
+        future = self._submit(_soon(call))
         try:
             return await asyncio.wrap_future(future)
         except asyncio.CancelledError:
@@ -78,7 +82,7 @@ class ThreadedStore:
 
     async def close(self) -> None:
         """Close the store and end the worker."""
-        await self._run(self.store.close)
+        await asyncio.wrap_future(self._submit(self.store.close))
         if self._worker is not None:
             self._worker.shutdown(wait=False)
             self._worker = None
@@ -90,10 +94,25 @@ class ThreadedStore:
                 self.store.change(changes)
 
     async def _run(self, call: Callable[[], _Value]) -> _Value:
-        return await asyncio.wrap_future(self._submit(call))
+        return await asyncio.wrap_future(self._submit(_soon(call)))
 
     def _submit(self, call: Callable[[], _Value]) -> Future[_Value]:
         if self._worker is None or self._owner != os.getpid():
             self._worker = ThreadPoolExecutor(1, thread_name_prefix="headway-store")
             self._owner = os.getpid()
         return self._worker.submit(call)
+
+
+def _soon(call: Callable[[], _Value]) -> Callable[[], _Value]:
+    """A call that is not made any more when its turn comes too late: behind others that wait for the file's lock.
+
+    Each of them may wait as long as the store does; without this they would do so one after the other.
+    """
+    asked = time.monotonic()
+
+    def made() -> _Value:
+        if time.monotonic() - asked > _TURN_WITHIN_S:
+            raise StoreUnavailable(f"the store gave no turn within {_TURN_WITHIN_S:g} s")
+        return call()
+
+    return made
