@@ -176,9 +176,7 @@ def test_a_table_without_a_time_says_which_columns_it_has() -> None:
 
 def test_a_log_in_no_format_is_shown() -> None:
     """The message shows the first line, escaped, and lists the formats."""
-    with pytest.raises(
-        ValueError, match=r"-: no line is in a known format: '\\x1b\[2Jhello'; .*parquet"
-    ):
+    with pytest.raises(ValueError, match=r"-: no line is in a known format: '\\x1b\[2Jhello'; .*parquet"):
         read("\x1b[2Jhello\n")
     with pytest.raises(ValueError, match=r"format is 'w3c'; expected any of common, combined"):
         format_named("w3c")
