@@ -25,13 +25,13 @@ _SAVEPOINT: Final = "SAVEPOINT headway"
 _RELEASE: Final = "RELEASE SAVEPOINT headway"
 _UNDO: Final = ("ROLLBACK TO SAVEPOINT headway", _RELEASE)
 
+_KEPT: Final = "set_config('headway.lock_timeout', current_setting('lock_timeout'), true)"
 _WAITS: Final = (
-    "SELECT set_config('headway.lock_timeout', current_setting('lock_timeout'), true), "
     "CASE WHEN current_setting('lock_timeout')::interval BETWEEN '1 us' AND '{ms} ms' THEN NULL "
     "ELSE set_config('lock_timeout', '{ms}', true) END"
 )
 """Its own time-out counts where it is shorter."""
-_WAITED: Final = "SELECT set_config('lock_timeout', current_setting('headway.lock_timeout'), true)"
+_WAITED: Final = "set_config('lock_timeout', current_setting('headway.lock_timeout'), true)"
 
 
 def _cursor(connection: Any) -> Any:
@@ -50,25 +50,25 @@ def asked(connection: Any, text: str, values: Sequence[object], seconds: float) 
     Raises:
         psycopg.Error: the server said no, or nothing.
     """
-    if not psycopg.Pipeline.is_supported() or _has_failed(connection):
-        found: list[tuple[Any, ...]] = _cursor(connection).execute(text, values).fetchall()
-        return found
     own = alone(connection)
+    before, text, after, ours = _around(text, own, seconds)
+    if not (before or after) or not psycopg.Pipeline.is_supported() or _has_failed(connection):
+        found = _cursor(connection).execute(text, values).fetchall()
+        return [row[ours] for row in found]
     asking = _cursor(connection)
     try:
         with connection.pipeline():
-            for statement in _before(own, seconds):
+            for statement in before:
                 _cursor(connection).execute(statement, prepare=False)
             asking.execute(text, values, prepare=False)
-            for statement in _after(own):
+            for statement in after:
                 _cursor(connection).execute(statement, prepare=False)
     except psycopg.Error:
         if _has_failed(connection):
             for statement in _UNDO:
-                _cursor(connection).execute(statement, prepare=False)
+                _cursor(connection).execute(statement)
         raise
-    rows: list[tuple[Any, ...]] = asking.fetchall()
-    return rows
+    return [row[ours] for row in asking.fetchall()]
 
 
 async def asked_later(connection: Any, text: str, values: Sequence[object], seconds: float) -> list[tuple[Any, ...]]:
@@ -77,35 +77,42 @@ async def asked_later(connection: Any, text: str, values: Sequence[object], seco
     Raises:
         psycopg.Error: see ``asked``.
     """
-    if not psycopg.Pipeline.is_supported() or _has_failed(connection):
-        found: list[tuple[Any, ...]] = await (await _cursor_later(connection).execute(text, values)).fetchall()
-        return found
     own = alone(connection)
+    before, text, after, ours = _around(text, own, seconds)
+    if not (before or after) or not psycopg.Pipeline.is_supported() or _has_failed(connection):
+        found = await (await _cursor_later(connection).execute(text, values)).fetchall()
+        return [row[ours] for row in found]
     asking = _cursor_later(connection)
     try:
         async with connection.pipeline():
-            for statement in _before(own, seconds):
+            for statement in before:
                 await _cursor_later(connection).execute(statement, prepare=False)
             await asking.execute(text, values, prepare=False)
-            for statement in _after(own):
+            for statement in after:
                 await _cursor_later(connection).execute(statement, prepare=False)
     except psycopg.Error:
         if _has_failed(connection):
             for statement in _UNDO:
-                await _cursor_later(connection).execute(statement, prepare=False)
+                await _cursor_later(connection).execute(statement)
         raise
-    rows: list[tuple[Any, ...]] = await asking.fetchall()
-    return rows
+    return [row[ours] for row in await asking.fetchall()]
 
 
-def _before(own: bool, seconds: float) -> list[str]:
+def _around(text: str, own: bool, seconds: float) -> tuple[list[str], str, list[str], slice]:
+    """What is sent before a statement, the statement, what is sent after it, and which of its columns are asked for.
+
+    In a transaction of its own a setting for the transaction ends with it. A list of results is worked out from left to
+    right, so the time-out travels with a decision; where rows come of a function, it is a statement beside it.
+    """
     waits = _WAITS.format(ms=lock_ms(seconds))
-    return [waits] if own else [_SAVEPOINT, waits]
-
-
-def _after(own: bool) -> list[str]:
-    """In a transaction of its own a setting for the transaction ends with it."""
-    return [] if own else [_WAITED, _RELEASE]
+    if ".hit(" in text or ".advance(" in text:
+        asked_for = text.removeprefix("SELECT ")
+        if own:
+            return [], f"SELECT {waits}, {asked_for}", [], slice(1, None)
+        return [_SAVEPOINT], f"SELECT {_KEPT}, {waits}, {asked_for}, {_WAITED}", [_RELEASE], slice(2, -1)
+    if own:
+        return [f"SELECT {waits}"], text, [], slice(None)
+    return [_SAVEPOINT, f"SELECT {_KEPT}, {waits}"], text, [f"SELECT {_WAITED}", _RELEASE], slice(None)
 
 
 def _has_failed(connection: Any) -> bool:
