@@ -143,6 +143,20 @@ def test_memory_is_bounded(clock: ManualClock) -> None:
     assert (len(told.cache), len(told.cache._involving)) == (0, 0)
 
 
+def test_what_is_over_does_not_stay(clock: ManualClock) -> None:
+    """Refusals that ended make room as others come, long before the bound: no more is kept than stands."""
+    told = Told(clock, 1.0)
+    for number in range(200):
+        told.hit(TIGHT, key=f"early {number}")
+        told.hit(TIGHT, key=f"early {number}")
+    assert len(told.cache) == 200
+    clock.advance(2)
+    for number in range(110):
+        told.hit(TIGHT, key=f"late {number}")
+        told.hit(TIGHT, key=f"late {number}")
+    assert len(told.cache) == 110
+
+
 def test_what_may_end_at_any_time_is_not_remembered(clock: ManualClock) -> None:
     """A lease may be given back; a shadow limit refuses nobody."""
     held = Limit("held", "1 at once for 10s", by="id")

@@ -171,8 +171,12 @@ class RefusalCache:
     def _put(self, key: bytes, known: Known) -> None:
         with self._lock:
             self._drop_locked(key)
-            if len(self._known) >= _MOST:
-                self._drop_locked(next(iter(self._known)))
+            now = self.ticks()
+            for _ in range(2):  # what is over goes sooner than others come
+                oldest = next(iter(self._known), None)
+                if oldest is None or (now < self._known[oldest].until and len(self._known) < _MOST):
+                    break
+                self._drop_locked(oldest)
             self._known[key] = known
             for other in known.states:
                 self._involving.setdefault(other, set()).add(key)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -114,3 +115,23 @@ def test_a_flood_of_refused_keys_is_remembered_within_bounds(redis: Server) -> N
     assert not limiter.hit(id="k0").allowed
     assert script_calls(redis) == before + 1
     store.close()
+
+
+@KINDS
+def test_long_keys_are_refused_here_without_being_kept(kind: str, redis: Server) -> None:
+    """Callers choose their keys: a thousand refusals of long ones are remembered by their digests alone."""
+    for limits in ([YEARLY[0]], list(YEARLY)):
+        limiter = Either(kind, redis.url, *limits)
+        for number in range(20):
+            assert limiter.hit({"id": f"{len(limits)} {number} {'x' * 100_000}"}, cost=10).allowed
+        tracemalloc.start()
+        for number in range(20):
+            for _ in range(3):
+                assert not limiter.hit({"id": f"{len(limits)} {number} {'x' * 100_000}"}).allowed
+        kept, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert kept < 500_000
+        before = script_calls(redis)
+        assert not limiter.hit({"id": f"{len(limits)} 19 {'x' * 100_000}"}).allowed
+        assert script_calls(redis) <= before + 1
+        limiter.shut()

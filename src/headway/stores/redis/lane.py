@@ -33,6 +33,9 @@ Made: TypeAlias = tuple[bool, int, "Sequence[State | None] | Answer"]
 """Whether all admitted, the store's clock in ns since 1970, and each key's state before, or the whole answer."""
 
 _MOST_NEAR: Final = 10_000
+_LONGEST_NEAR: Final = 512
+"""Characters of a bill's keys: callers choose them, so the number of refusals alone bounds no memory."""
+
 _CLOCK_LOOK_S: Final = 0.02
 """How often it is looked at how far the server's clock is ahead."""
 
@@ -187,6 +190,10 @@ def _parts(namespace: str, limits: Sequence[Limit]) -> list[bytes]:
     return [limit_part(namespace, limit.name, limit.algorithm.stored, limit.by) for limit in limits]
 
 
+def _size(key: Key) -> int:
+    return sum(map(_size, key)) + len(key) if isinstance(key, tuple) else len(key)
+
+
 class Near:
     """The refusals of one lane by its own keys: what a flood asks for again and again, so every step here counts.
 
@@ -220,9 +227,19 @@ class Near:
     def put(self, keys: Sequence[Key], stored: Sequence[bytes], costs: Sequence[int], known: Known) -> Made:
         """Remember a refusal that the cache knows by its stored keys."""
         states = [known.states[key] for key in stored]
+        if sum(map(_size, keys)) > _LONGEST_NEAR:  # the cache knows it by its digest
+            return False, known.since + self._cache.ticks(), states
         if len(self.known) >= _MOST_NEAR:
             self.known.clear()
             self.single.clear()
+        now = self._cache.ticks()
+        for _ in range(2):  # what is over goes sooner than others come
+            oldest = next(iter(self.known), None)
+            if oldest is None or now < self.known[oldest][1].until:
+                break
+            del self.known[oldest]
+            if len(oldest) == 1:
+                self.single.pop(oldest[0], None)
         self.known[tuple(keys)] = tuple(costs), known, states
         if len(keys) == 1:
             self.single[keys[0]] = costs[0], known, states[0]
