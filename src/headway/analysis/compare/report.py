@@ -209,16 +209,16 @@ def _picture(found: Comparison, course: Course, dated: bool) -> Chart:
 def _one_and_the_same(found: Comparison, dated: bool) -> Section:
     twins = found.twins
     alike = (
-        f"On all {counted(twins.alike, 'request')} both decided alike, and told the same wait to the nanosecond."
+        f"On {'all ' if twins.alike > 1 else ''}{counted(twins.alike, 'request')} both decided alike, and told the same wait to the nanosecond."
         if not twins.different
         else f"They differ on {twins.different:,} of {counted(twins.alike + twins.different, 'request')}."
     )
     period, count, burst = _said(found.quota.period_ns), found.quota.count, found.quota.burst
     words = (
-        f"A token bucket of {burst} that {count} tokens flow into every {period} keeps two numbers: its tokens, and when it was "
+        f"A token bucket of {burst} that {counted(count, 'token')} flow{'s' if count == 1 else ''} into every {period} keeps two numbers: its tokens, and when it was "
         "last looked at. GCRA keeps one instant, the TAT. They are one limiter in two notations: tokens = burst − (TAT − now) / T, "
         "with T = period / count, and one token is there just when GCRA admits.",
-        f"To show it, a token bucket told naively, in exact fractions, was given the same arrivals. {alike}",
+        f"To show it, a token bucket told naively, but exactly, was given the same arrivals. {alike}",
     )
     levels = twins.levels
     chart = Chart(

@@ -15,7 +15,13 @@ from headway.core.quota import MINUTE, SECOND
 __all__ = ["report_of"]
 
 _SAID = {"client": "a client", "everyone": "everyone together", "network": "an address or IPv6 /64", "address": "an address", "user": "a user", "api_key": "an API key"}  # fmt: skip
-_PLURAL = {"client": "clients", "network": "addresses and IPv6 /64s", "address": "addresses", "user": "users", "api_key": "API keys"}  # fmt: skip
+_PLURAL = {
+    "client": ("client", "clients"),
+    "network": ("address or IPv6 /64", "addresses and IPv6 /64s"),
+    "address": ("address", "addresses"),
+    "user": ("user", "users"),
+    "api_key": ("API key", "API keys"),
+}
 
 
 def report_of(found: Suggestion, *, most: int = 10, made_by: str = "") -> Report:
@@ -142,7 +148,7 @@ def _refused(proposal: Proposal, found: Suggestion, most: int) -> Table:
         for client in clients[:most]
         if client.client in found.named
     )
-    note = f"And {len(clients) - len(rows):,} more clients." if len(clients) > len(rows) else ""
+    note = f"And {counted(len(clients) - len(rows), 'more client')}." if len(clients) > len(rows) else ""
     return Table(
         f"Refused by {proposal.goal}",
         ("client", "kind", "requests", "refused", "longest wait (s)", "agents", "why that kind"),
@@ -156,7 +162,9 @@ def _distributions(found: Suggestion) -> Table:
     for distribution in found.distributions:
         for name, histogram in distribution.windows.items():
             rows.append((_SAID[distribution.key], name, *_cells(histogram)))
-    keys = ", ".join(f"{one.keys:,} {_PLURAL[one.key]}" for one in found.distributions if one.key in _PLURAL)
+    keys = ", ".join(
+        f"{one.keys:,} {_PLURAL[one.key][one.keys != 1]}" for one in found.distributions if one.key in _PLURAL
+    )
     return Table(
         "Requests in a window",
         ("of", "window", "not empty", *(name for name, _ in PERCENTILES), "max"),
