@@ -246,7 +246,15 @@ def test_a_settlement_that_the_store_could_not_do_may_be_tried_again(
 
 @pytest.mark.parametrize(
     ("ttl", "error"),
-    [(-1, LimitError), ("60", TypeError), (float("inf"), LimitError), (None, TypeError), (True, TypeError)],
+    [
+        (-1, LimitError),
+        (0, LimitError),
+        (0.0, LimitError),
+        ("60", TypeError),
+        (float("inf"), LimitError),
+        (None, TypeError),
+        (True, TypeError),
+    ],
 )
 def test_a_time_that_is_none_is_an_error(ttl: Any, error: type[Exception], clock: ManualClock) -> None:
     """The message names it and what is accepted; nothing is charged."""

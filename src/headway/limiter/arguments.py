@@ -117,9 +117,16 @@ def nanoseconds(name: str, seconds: float) -> int:
     return -(-numerator * _SECOND // denominator)
 
 
-def lease_of(ttl: float, name: str = "ttl") -> Lease:
-    """A lease with a token nobody else has, for that many seconds."""
-    return Lease(int.from_bytes(os.urandom(8)) >> 1 or 1, nanoseconds(name, ttl))
+def lease_of(ttl: float, *, of_limit: bool = False) -> Lease:
+    """A lease with a token nobody else has, for that many seconds; 0 stands for the limit's own time (``of_limit``).
+
+    Raises:
+        LimitError: no time in which anybody could settle.
+    """
+    lasts = nanoseconds("ttl", ttl)
+    if not lasts and not of_limit:
+        raise LimitError(f"ttl is {ttl!r}; expected seconds above 0, up to 1e11")
+    return Lease(int.from_bytes(os.urandom(8)) >> 1 or 1, lasts)
 
 
 def check_store(store: object, *, asynchronous: bool) -> None:

@@ -270,7 +270,7 @@ class BaseLimiter:
         if up_to is not None and cost != 1:
             raise TypeError(f"cost is {cost!r} and up_to is {up_to!r}; expected one of them")
         costs = self._costs(plan, cost if up_to is None else at_least_one("up_to", up_to))
-        keys, held = plan.keys(attributes), lease_of(0) if plan.holds else None
+        keys, held = plan.keys(attributes), lease_of(0, of_limit=True) if plan.holds else None
         decision = yield from decide(
             plan, keys, costs, time.time_ns(), commit=commit, lease=lease, held=held, flexible=up_to is not None
         )
@@ -286,7 +286,7 @@ class BaseLimiter:
             return self._exempted()
         plan = way.plan
         costs = self._costs(plan, cost)
-        keys, held = plan.keys(attributes), lease_of(0) if plan.holds else None
+        keys, held = plan.keys(attributes), lease_of(0, of_limit=True) if plan.holds else None
         decision = yield from wait(
             plan,
             keys,
