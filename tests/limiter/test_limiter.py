@@ -354,10 +354,10 @@ def test_a_limiter_closes_the_store_it_opened_and_no_other(tmp_path: Path) -> No
      "nosuch://host", "memory", "sqlite:///a.db?mode=ro", "/just/a/path.db", "sqlite:///a.db#x"],
 )  # fmt: skip
 def test_a_url_that_names_no_store_is_refused_with_what_is_accepted(url: str) -> None:
-    """The error shows the URL and the forms that work."""
+    """The error shows the URL, without its options, and the forms that work."""
     with pytest.raises(ConfigError) as caught:
         Limiter(PHONE, store=url)
-    assert repr(url) in str(caught.value)
+    assert repr(url.partition("?")[0].partition("#")[0]) in str(caught.value)
     assert isinstance(caught.value, HeadwayError)
 
 
