@@ -5,9 +5,11 @@ No process dies, no decision fails, and all go on to count in one file.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -132,4 +134,43 @@ def test_an_empty_file_at_the_start_is_no_loss(path: Path) -> None:
     store = SqliteStore(path)
     assert store.advance([Charge("default", Limit("l", "5/hour"), "", 1)]).allowed
     assert path.stat().st_ino == number
+    store.close()
+
+
+def test_a_file_that_fails_is_told_once_and_so_is_its_return(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """What is let through meanwhile is no secret: one warning an outage, one line at its end, counters for all."""
+    limit = Limit("l", "9 per 365 days", on_store_failure="allow")
+    store = SqliteStore(path)
+    limiter = Limiter(limit, store=store)
+    with caplog.at_level(logging.INFO, "headway.stores"):
+        for outage in (1, 2):
+            assert not limiter.hit().degraded
+            path.with_name("away").mkdir(exist_ok=True)
+            for file in path.parent.glob("limits.db*"):
+                file.rename(path.with_name("away") / file.name)
+            path.mkdir()
+            assert all("is a folder" in (limiter.hit().degraded or "") for _ in range(5))
+            path.rmdir()
+            assert not limiter.hit().degraded
+            assert (store.breaker.outages, store.breaker.failed_count) == (outage, 5 * outage)
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"] * 2
+    assert caplog.messages[0] == (
+        f"SQLite store {path} is away: is a folder; expected a file; on_store_failure decides until it is back"
+    )
+    assert caplog.messages[1] == f"SQLite store {path} is back"
+    store.close()
+
+
+def test_one_damaged_row_is_no_outage(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It fails its own key's decisions, and the log is not filled by them."""
+    store = SqliteStore(path)
+    limiter = Limiter(Limit("l", "9 per 365 days", by="id"), store=store)
+    limiter.hit(id="x")
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE headway_state SET state = 'nonsense'")
+    connection.close()
+    assert "nobody wrote" in (limiter.hit(id="x").degraded or "")
+    assert not limiter.hit(id="y").degraded
+    assert caplog.messages == []
+    assert store.breaker.outages == 0
     store.close()

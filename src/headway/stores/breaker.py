@@ -91,7 +91,8 @@ class Breaker:
             was_open, self.open = self.open, False
             skipped, self._told = self.skipped_count - self._told, self.skipped_count
         if was_open:
-            _log("%s is back; %d calls were not tried", self.name, skipped, warning=False)
+            untried = f"; {skipped} calls were not tried" if skipped else ""
+            _log("%s is back%s", self.name, untried, warning=False)
 
     def failed(self, error: BaseException) -> None:
         """A call was not answered as it should."""

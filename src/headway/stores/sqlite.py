@@ -23,8 +23,9 @@ from headway.core.charge import Charge
 from headway.core.key import key_prefix
 from headway.core.limit import Limit
 from headway.core.rule import State
-from headway.errors import StoreUnavailable, StoreUnusable
+from headway.errors import StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.base import Answer, settled_late
+from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock, wall_clock
 from headway.stores.sqlite_file import (
     APPLICATION_ID,
@@ -77,6 +78,7 @@ class SqliteStore:
             raise StoreUnusable("SQLite store ':memory:': is no file that processes could share; use memory://")
         self._name = str(self.path)
         self.clock = clock
+        self.breaker = Breaker(f"SQLite store {self.path}", failures=1)  # tells and counts; nobody asks it to be let in
         self._lock = threading.RLock()  # says whose it is
         self._connection: sqlite3.Connection | None = None
         self._cursor: sqlite3.Cursor | None = None  # one for all transactions: a new one for each costs a tenth of it
@@ -123,13 +125,13 @@ class SqliteStore:
                 self._clean_now_and_then(cursor, len(settled.writes), now)
             return Answer(settled.allowed, at, settled.outcomes, costs)
 
-        return self._transact(decide, "BEGIN")
+        return self._decided(decide, "BEGIN")
 
     def short(self, namespace: str, limits: Sequence[Limit]) -> ShortWay | None:
         """A limiter's short way: from one key and one cost above 0 per limit to a decision; see ``SqliteLane``."""
         if any(limit.shadow for limit in limits):
             return None
-        return SqliteLane(namespace, limits, self.clock, self._transact, _texts, self._write)
+        return SqliteLane(namespace, limits, self.clock, self._decided, _texts, self._write)
 
     def _write(self, cursor: sqlite3.Cursor, rows: Sequence[Row], now: int) -> None:
         for row in rows:
@@ -154,7 +156,7 @@ class SqliteStore:
                     self._put(cursor, change.charge.limit, key, new)
             return tuple(in_times)
 
-        return self._transact(work, "BEGIN IMMEDIATE")
+        return self._decided(work, "BEGIN IMMEDIATE")
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. One transaction: other writers wait for it."""
@@ -168,12 +170,12 @@ class SqliteStore:
                 self._put(cursor, new, key, scaled)
             return len(rows)
 
-        return self._transact(work, "BEGIN IMMEDIATE")
+        return self._decided(work, "BEGIN IMMEDIATE")
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``."""
         bounds = _range(namespace, limit)
-        return self._transact(lambda cursor: cursor.execute(_DELETE_LIMIT, bounds).rowcount, "BEGIN IMMEDIATE")
+        return self._decided(lambda cursor: cursor.execute(_DELETE_LIMIT, bounds).rowcount, "BEGIN IMMEDIATE")
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
@@ -183,17 +185,30 @@ class SqliteStore:
             state = _read(cursor, charge, _key(charge))
             return charge.limit.rule.clears_after(state, now, charge.cost), now
 
-        return self._transact(work, "BEGIN")
+        return self._decided(work, "BEGIN")
 
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [(_key(charge),) for charge in charges]
-        self._transact(lambda cursor: cursor.executemany(_DELETE, keys), "BEGIN IMMEDIATE")
+        self._decided(lambda cursor: cursor.executemany(_DELETE, keys), "BEGIN IMMEDIATE")
 
     def close(self) -> None:
         """Close the file. A later decision opens it again."""
         with self._lock:
             self._disconnect()
+
+    def _decided(self, work: Callable[[sqlite3.Cursor], _Value], begin: str) -> _Value:
+        """``_transact``; that the file serves nobody is logged and counted, once and again when it does."""
+        try:
+            value = self._transact(work, begin)
+        except StoreError as error:
+            if error.__cause__ is None or isinstance(
+                error.__cause__, sqlite3.Error | OSError
+            ):  # not of one damaged row
+                self.breaker.failed(StoreUnavailable(str(error).removeprefix(f"{self.breaker.name}: ")))
+            raise
+        self.breaker.succeeded()
+        return value
 
     def _transact(self, work: Callable[[sqlite3.Cursor], _Value], begin: str) -> _Value:
         """Run ``work`` in one transaction; wait for other writers, open again after a fork or a file that was replaced."""
