@@ -428,6 +428,12 @@ def test_no_line_is_wider_than_the_terminal(
     assert not [line for line in lines if len(line) > min(120, int(columns)) and line not in path]
 
 
+def test_another_scheme_is_no_file(capsys: pytest.CaptureFixture[str]) -> None:
+    """What reads like a URL of another kind is not looked for on the disk."""
+    assert run("ftp://api.example/x") == 64
+    assert "'ftp://api.example/x' is no URL to ask; expected http:// or https://, or a file" in capsys.readouterr().err
+
+
 def test_a_terminals_width_that_is_no_number_is_left_alone(
     write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

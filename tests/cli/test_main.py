@@ -134,6 +134,14 @@ def test_a_terminal_that_cannot_show_a_character_is_no_error(
     assert run.stdout
 
 
+@pytest.mark.parametrize("words", [("check",), ("store", "inspect")])
+def test_what_may_be_left_out_is_not_asked_for(capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    """A policy without attributes is asked with none, so only the policy, or the store, is said to be missing."""
+    with pytest.raises(SystemExit):
+        main(words)
+    assert "attr=value" not in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the streams")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(

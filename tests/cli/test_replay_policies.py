@@ -221,6 +221,14 @@ def test_requests_that_lack_an_attribute_are_counted_and_said(run: Run, tmp_path
     assert "could not decide 2 requests: their 'account' is missing" in out
 
 
+def test_a_log_of_requests_that_all_lack_an_attribute_is_not_empty(run: Run, tmp_path: Path) -> None:
+    """The report says what is missing, also where nothing at all could be decided."""
+    (tmp_path / "plans.toml").write_text('[[policies.p.limits]]\nname = "a"\nquota = "1 per 60s"\nby = "plan"\n')
+    code, out, err = run("access.log", "--policy", "plans.toml", "--map", "plan=-")
+    assert (code, err) == (0, "")
+    assert "could not decide 6 requests: their 'plan' is missing" in out
+
+
 def test_every_member_of_the_json_is_documented(run: Run, tmp_path: Path) -> None:
     """The reference names each member that any of these replays gives."""
     page = (Path(__file__).parents[2] / "docs/reference/replay.md").read_text("utf-8")

@@ -32,7 +32,11 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     parser.add_argument("policy", metavar="POLICY", help="the policy's name; one-time-codes is built in")
     parser.add_argument(
-        "attributes", nargs="*", metavar="attr=value", help="what is known of the request, such as phone=+447700900123"
+        "attributes",
+        nargs="*",
+        default=[],
+        metavar="attr=value",
+        help="what is known of the request, such as phone=+447700900123",
     )
     parser.add_argument(
         "--policy-file", type=Path, metavar="FILE", help="default: the built-in policy and the state of headway serve"

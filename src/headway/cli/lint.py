@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 from headway.analysis.lint.audit import Report, audit
@@ -112,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
         url = args.target.startswith(("http://", "https://"))
         if url:
             check_url(args.target)
+        elif "://" in args.target and not Path(args.target).exists():
+            raise ValueError(f"{args.target!r} is no URL to ask; expected http:// or https://, or a file")
         if not url and (args.probe is not None or args.header or args.data is not None):
             raise ValueError(f"{args.target!r} is no URL; --probe, --header and --data are for one")
         probes = _probes(args.probe)

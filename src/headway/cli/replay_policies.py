@@ -83,7 +83,7 @@ def _told(replay: PolicyReplay, asked: Asked, args: argparse.Namespace) -> int:
     logs = ", ".join(args.log)
     for fault in replay.faults:
         print(safe(f"headway replay: {fault.source}:{fault.number}: {fault.problem}"), file=sys.stderr)
-    if not replay.today.requests and not replay.partial:
+    if not (replay.today.requests or replay.today.undecided or replay.partial):
         return no_request("replay", args.log, replay.lines, replay.unparsed, args.match)
     if replay.partial:
         stopped = counted(replay.lines, "line")

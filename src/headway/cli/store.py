@@ -115,7 +115,11 @@ def _added(
     parser = commands.add_parser(name, help=what, description=f"{description} {_CODES}")
     parser.add_argument("url", metavar="URL", help=_URL)
     parser.add_argument(
-        "attributes", nargs="*", metavar="attr=value", help="what is known of the request, such as phone=+447700900123"
+        "attributes",
+        nargs="*",
+        default=[],
+        metavar="attr=value",
+        help="what is known of the request, such as phone=+447700900123",
     )
     parser.add_argument(
         "--policy", type=Path, required=policy_required, metavar="FILE", help="the policy file that has the limits"
