@@ -17,6 +17,9 @@ _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _BARE: Final = re.compile(r"[^\s\",;=\\]+")
 
+_LONGEST: Final = 4096
+"""Characters of a line of ``Forwarded`` that are read, from the right."""
+
 
 def list_entries(lines: Sequence[str]) -> Iterator[str]:
     """The entries of ``X-Forwarded-For`` from the right: the last entry of the last line first."""
@@ -35,6 +38,8 @@ def forwarded_nodes(lines: Sequence[str]) -> Iterator[str | None]:
     proxy wrote.
     """
     for line in reversed(lines):
+        if len(line) > _LONGEST:
+            line = f"={line[-_LONGEST:]}"  # begins with what is no pair, so the element that was cut has no node
         for element in _split_from_right(line, ","):
             yield _node(element)
 
