@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 import redis as redis_py
 
-from headway import AsyncLimiter, Limit
+from headway import AsyncLimiter, Limit, LimitError, Quota
 from headway.core.charge import Charge
 from headway.errors import StoreUnavailable
+from headway.stores.base import Answer
 from headway.stores.redis import AsyncRedisStore
 from headway.stores.redis.bills import Bill, Decided
 from servers import Proxy, Server, proxy
@@ -66,6 +67,27 @@ def test_what_comes_at_the_same_time_is_one_script_call(redis: Server) -> None:
         assert script_calls(redis) - before <= 2
         assert sorted(answer.outcomes[0].remaining for answer in answers) == list(range(899, 999))
         assert sorted(answer.outcomes[1].remaining for answer in answers) == list(range(900, 1000))
+        await store.close()
+
+    asyncio.run(main())
+
+
+def test_a_bill_that_no_script_can_decide_fails_alone(redis: Server) -> None:
+    """Too many limits at once, or numbers that Redis cannot hold: who travels with it is decided as ever."""
+    odd = Limit("odd", Quota(5, 10**16 + 1), by="id", algorithm="sliding-window")
+    many = [Charge("n", LIMIT, str(number), 1) for number in range(2**14)]
+
+    async def main() -> None:
+        store = AsyncRedisStore(redis.url)
+        await store.advance(bill())
+        asked = [store.advance(charges) for charges in (bill(), many, bill(odd), bill())]
+        first, too_many, too_odd, last = await asyncio.gather(*asked, return_exceptions=True)
+        assert isinstance(too_many, LimitError)
+        assert "16384 limits at once; Redis decides at most 16383 together" in str(too_many)
+        assert isinstance(too_odd, LimitError)
+        assert isinstance(first, Answer)
+        assert isinstance(last, Answer)
+        assert (await store.advance(many[:-1])).allowed
         await store.close()
 
     asyncio.run(main())

@@ -12,10 +12,10 @@ from headway.core.key import Key
 from headway.core.limit import Limit
 from headway.core.quota import SECOND, parse_duration
 from headway.core.rule import State
-from headway.errors import ConfigError, QuotaError
+from headway.errors import ConfigError, LimitError, QuotaError
 from headway.stores.base import Answer, settled_bill
 from headway.stores.clock import Clock
-from headway.stores.redis.bills import Decided
+from headway.stores.redis.bills import MOST_TOGETHER, Decided
 from headway.stores.redis.clients import settings_of
 from headway.stores.redis.codec import form_of
 from headway.stores.redis.keys import stored_key
@@ -107,7 +107,15 @@ class BaseRedisStore:
             self.refusals.learn(sent, decided.keys, charges, decided.answer, decided.states)
 
     def _remembered(self, charges: Sequence[Charge], commit: bool) -> Answer | None:
-        """The answer, where a refusal that was told before still stands."""
+        """The answer, where a refusal that was told before still stands.
+
+        Raises:
+            LimitError: no script can decide this bill; said here, since others may travel with it.
+        """
+        if len(charges) > MOST_TOGETHER:
+            raise LimitError(f"{len(charges)} limits at once; Redis decides at most {MOST_TOGETHER} together")
+        for charge in charges:
+            form_of(charge.limit)
         if not commit or not self.refusals:
             return None
         return self.refusals.answer([stored_key(charge) for charge in charges], charges)

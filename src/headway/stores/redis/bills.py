@@ -16,6 +16,7 @@ from headway.stores.redis.keys import stored_key
 __all__ = [
     "MOST_BILLS",
     "MOST_CHARGES",
+    "MOST_TOGETHER",
     "Bill",
     "Decided",
     "Now",
@@ -32,6 +33,9 @@ MOST_BILLS: Final = 128
 
 MOST_CHARGES: Final = 1024
 """Charges in one script call."""
+
+MOST_TOGETHER: Final = 2**14 - 1
+"""Charges of one bill: their number travels in 14 bits."""
 
 Now = Callable[[], int]
 """About the store's clock, ns since 1970: good enough to choose calendar windows by."""
