@@ -52,9 +52,7 @@ def test_every_page_is_in_the_index(pages: list[Any]) -> None:
     index = ROOT / "docs/index.md"
     linked = {(index.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(index.read_text("utf-8"))}
     missing = [
-        page.name
-        for page in pages
-        if page.name.startswith("docs/") and page.path != index and page.path not in linked
+        page.name for page in pages if page.name.startswith("docs/") and page.path != index and page.path not in linked
     ]
     assert not missing
 
