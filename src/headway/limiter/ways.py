@@ -27,8 +27,9 @@ class Way:
     def __init__(self, plan: Plan, memory: MemoryStore | None, store: Store | AsyncStore) -> None:
         self.plan = plan
         self.lane: Lane | None = None if memory is None or plan.holds else memory.lane(plan.namespace, plan.limits)
-        shorten = None if plan.holds or not plan.limits else getattr(store, "short", None)
-        self.short: Short | None = shorten and shorten(plan.namespace, plan.limits)
+        shorten = getattr(store, "short", None) if plan.limits else None
+        short = shorten and shorten(plan.namespace, plan.limits)  # says which limit the store cannot hold
+        self.short: Short | None = None if plan.holds else short
 
     def direct(self, keys: Sequence[Key], costs: Sequence[int], commit: bool) -> tuple[bool, int, Any] | None:
         """The decision by whatever shortens this way; None where nothing does, or a call needs the long one.

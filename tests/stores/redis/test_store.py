@@ -243,6 +243,8 @@ def test_a_quota_that_doubles_cannot_hold_is_refused_at_construction(redis: Serv
         LimitError, match=r"'l': a sliding window of 10000000000000001 ns .* at most 9007199254740992 ns"
     ):
         Limiter(Limit("l", odd, algorithm="sliding-window"), store=redis.url)
+    with pytest.raises(LimitError, match=r"'l': a sliding window of 10000000000000001 ns"):
+        Limiter(Limit("held", "3 at once"), Limit("l", odd, algorithm="sliding-window"), store=redis.url)
 
 
 def test_times_are_the_servers_and_on_its_grid(redis: Server) -> None:
