@@ -97,6 +97,35 @@ def test_a_forked_child_connects_for_itself(url: str) -> None:
     limiter.close()
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads is what is tested
+def test_no_child_has_a_socket_of_a_connection_that_is_being_made(url: str) -> None:
+    """Thirty forks while another thread does nothing but connect: no child has any of its parent's sockets."""
+    over = threading.Event()
+
+    def connect() -> None:
+        number = 0
+        while not over.is_set():
+            number += 1  # connections are shared by URL and deadline
+            with Limiter(LIMIT, store=url.replace("deadline=10s", f"deadline={10_000 + number}ms")) as limiter:
+                limiter.hit(id="x")
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    try:
+        others = sockets()
+        codes = []
+        for _ in range(30):
+            over.wait(0.01)
+            child = os.fork()
+            if child == 0:
+                os._exit(len(sockets() - others))
+            codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    finally:
+        over.set()
+        thread.join(20)
+    assert codes == [0] * 30
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a_limiter_is_handed_to_a_process(method: str, url: str) -> None:
     """A pickled or inherited limiter works on the same state."""

@@ -11,8 +11,9 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import Any, Final
 
 import psycopg
@@ -53,6 +54,7 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         connection = cls(_connected(url, end))
         connection._names = {}
         sockets.add(connection)
+        _connecting.discard(connection.pgconn.socket)
         try:
             connection.end = end
             connection.autocommit = True
@@ -205,9 +207,9 @@ def _connected(url: str, end: float) -> PGconn:
     """The first of the URL's hosts that lets us in; one that says nothing leaves the others their part of the time."""
     places = hosts_of(url)
     for left in range(len(places), 0, -1):
-        now = time.monotonic()
+        now, place = time.monotonic(), places[-left]
         try:
-            return until(generators.connect(places[-left]), now + (end - now) / left)  # type: ignore[no-any-return]  # a generator's
+            return until(_known(generators.connect(place), _is_looked_up(place)), now + (end - now) / left)  # type: ignore[no-any-return]  # a generator's
         except (psycopg.Error, TimeoutError):
             if left == 1:
                 raise
@@ -236,6 +238,20 @@ def hosts_of(url: str) -> tuple[str, ...]:
         chosen = {name: given[index % len(given)] or None for name, given in own.items()}
         places.append(make_conninfo(**{**said, **chosen}))
     return tuple(places)
+
+
+@lru_cache(maxsize=64)
+def _is_looked_up(place: str) -> bool:
+    """Whether the host has a name that is not this machine's."""
+    said = conninfo_to_dict(place)
+    host = str(said.get("hostaddr") or said.get("host") or "/")
+    if host.startswith(("/", "@")) or host == "localhost":
+        return False
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return True
+    return False
 
 
 def has_ended(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
@@ -299,20 +315,51 @@ sockets: weakref.WeakSet[psycopg.Connection[Any] | psycopg.AsyncConnection[Any]]
 
 def _after_fork() -> None:
     """In a child: let go of the parent's sockets without a word to the server."""
-    global _opening
-    _opening = threading.Lock()
+    global _opening, _stepping
+    _opening, _stepping = threading.Lock(), threading.RLock()
     nowhere = os.open(os.devnull, os.O_RDWR)
     for connection in list(sockets):
         if not connection.closed:
             os.dup2(nowhere, connection.pgconn.socket)
             _left_to_the_parent.append(connection)
+    for descriptor in filter(None, _connecting):
+        os.dup2(nowhere, descriptor)
+    _connecting.clear()
     os.close(nowhere)
 
 
 _left_to_the_parent: list[object] = []
+_connecting: set[int | None] = set()
+"""Sockets on which threads wait for a connection to be made."""
+_stepping = threading.RLock()
+"""Held where sockets come and go that are not among these yet: nothing forks meanwhile."""
+
+
+def _known(gen: Any, looked_up: bool) -> Any:
+    """The steps of a connection that is made, its socket known between any two of them."""
+    with nullcontext() if looked_up else _stepping:  # looking up may take its time: nobody else waits for that
+        descriptor, wanted = next(gen)
+        _connecting.add(descriptor)
+    try:
+        while True:
+            ready = yield descriptor, wanted
+            with _stepping:
+                _connecting.discard(descriptor)
+                try:
+                    descriptor, wanted = gen.send(ready)
+                except StopIteration as stop:
+                    _connecting.add(stop.value.socket)
+                    return stop.value
+                _connecting.add(descriptor)
+    except BaseException:
+        _connecting.discard(descriptor)
+        raise
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(
+        before=lambda: _stepping.acquire(), after_in_parent=lambda: _stepping.release(), after_in_child=_after_fork
+    )
 
 
 def _finish(idle: list[Connection], owner: int) -> None:
