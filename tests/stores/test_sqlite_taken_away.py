@@ -19,6 +19,7 @@ import pytest
 
 from headway import Limit, Limiter
 from headway.core.charge import Charge
+from headway.stores import sqlite as module
 from headway.stores.sqlite import SqliteStore
 
 WORKER = """
@@ -137,8 +138,11 @@ def test_an_empty_file_at_the_start_is_no_loss(path: Path) -> None:
     store.close()
 
 
-def test_a_file_that_fails_is_told_once_and_so_is_its_return(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_fails_is_told_once_and_so_is_its_return(
+    path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is let through meanwhile is no secret: one warning an outage, one line at its end, counters for all."""
+    monkeypatch.setattr(module, "_CALM_S", 0.0)
     limit = Limit("l", "9 per 365 days", on_store_failure="allow")
     store = SqliteStore(path)
     limiter = Limiter(limit, store=store)
@@ -173,4 +177,27 @@ def test_one_damaged_row_is_no_outage(path: Path, caplog: pytest.LogCaptureFixtu
     assert not limiter.hit(id="y").degraded
     assert caplog.messages == []
     assert store.breaker.outages == 0
+    store.close()
+
+
+def test_looks_that_succeed_between_charges_that_fail_end_no_outage(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a disk that is full the log is not filled by every other request."""
+    store = SqliteStore(path)
+    limiter = Limiter(Limit("l", "999999 per 365 days", by="id", on_store_failure="allow"), store=store)
+    assert not limiter.hit(id="first").degraded
+    connection = store._connection
+    assert connection is not None
+    connection.execute("PRAGMA max_page_count = 1")
+    failed = 0
+    for number in range(200):
+        failed += "full" in (limiter.hit(id=f"key {number}").degraded or "")
+        if store._connection is not None:
+            store._connection.execute("PRAGMA max_page_count = 1")
+        assert not limiter.peek(id="first").degraded
+        assert store._connection is not None
+        store._connection.execute("PRAGMA max_page_count = 1")
+    assert failed > 1
+    assert len(caplog.messages) == 1
     store.close()

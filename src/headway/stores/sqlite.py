@@ -43,6 +43,9 @@ from headway.stores.sqlite_lane import LATEST, Row, ShortWay, SqliteLane, number
 
 __all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "SqliteStore"]
 
+_CALM_S: Final = 1.0
+"""Without a failure for so long, the file serves again: on a full disk refusals succeed between charges that do not."""
+
 _LOOK_S: Final = 0.05
 _CLEAN_EVERY: Final = 64
 _CLEAN_BATCH: Final = 256
@@ -85,7 +88,7 @@ class SqliteStore:
         self._owner = 0
         self._file: tuple[int, int] | None = None
         self._beside: list[int | None] = []
-        self._look_again = 0.0
+        self._look_again = self._calm_at = 0.0
         self._until_clean = _CLEAN_EVERY
         self._cleaned_to = b""
         with self._lock:
@@ -205,9 +208,11 @@ class SqliteStore:
             if error.__cause__ is None or isinstance(
                 error.__cause__, sqlite3.Error | OSError
             ):  # not of one damaged row
+                self._calm_at = time.monotonic() + _CALM_S
                 self.breaker.failed(StoreUnavailable(str(error).removeprefix(f"{self.breaker.name}: ")))
             raise
-        self.breaker.succeeded()
+        if self.breaker.open and time.monotonic() >= self._calm_at:
+            self.breaker.succeeded()
         return value
 
     def _transact(self, work: Callable[[sqlite3.Cursor], _Value], begin: str) -> _Value:
