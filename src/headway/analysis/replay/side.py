@@ -123,7 +123,7 @@ class Side:
             self.undecided[error.attribute] += 1
             return None
         self.requests += 1
-        if self._plain:
+        if self._plain and len(decision.verdict.limits) == len(self._tallies):
             tallies, keys = self._tallies, self._plan.keys(attributes)
         else:
             limits = decision.verdict.limits
