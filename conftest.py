@@ -29,6 +29,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.reportchars += "s"
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: a quarter of the run waits for servers, browsers and other processes."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return count + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Under ``CI=true`` a test that lacks something fails."""

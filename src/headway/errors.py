@@ -52,6 +52,12 @@ __all__ = [
 ]
 
 
+def kind_of(value: object) -> str:
+    """What a value is, for a message: "an int", "a str"."""
+    name = type(value).__name__
+    return f"an {name}" if name[0] in "AEIOaeio" else f"a {name}"
+
+
 class HeadwayError(Exception):
     """The root of everything headway raises on purpose."""
 
@@ -114,7 +120,7 @@ class AttributeUnusable(HeadwayError, TypeError):
 
     def __init__(self, attribute: str, value: object, problem: str | None = None) -> None:
         self.attribute = attribute
-        what = problem or f"is a {type(value).__name__}"
+        what = problem or f"is {kind_of(value)}"
         super().__init__(f"attribute {attribute!r} {what}; a key is made of str, int, UUID, bytes or a tuple of these")
 
 

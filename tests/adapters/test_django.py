@@ -175,7 +175,7 @@ def checked() -> tuple[str, str]:
         ({"LIMITS": LIMITS, "TRUSTED_PROXIES": ["0.0.0.0/0"]}, "trusts every address"),
         ({"LIMITS": LIMITS, "SKIP_IF": "nowhere.at_all"}, "HEADWAY.SKIP_IF: 'nowhere.at_all' cannot be imported"),
         ({"LIMITS": LIMITS, "ATTRIBUTES": {"team": "nowhere.at_all"}}, "HEADWAY.ATTRIBUTES['team']: "),
-        ({"LIMITS": LIMITS, "ATTRIBUTES": 3}, "HEADWAY.ATTRIBUTES: is a int; expected a dict"),
+        ({"LIMITS": LIMITS, "ATTRIBUTES": 3}, "HEADWAY.ATTRIBUTES: is an int; expected a dict"),
         ({"LIMITS": [Limit("sms", "1/day", by="phone")]}, "keyed by 'phone', which nothing gives"),
         ({"LIMITS": LIMITS, "COST": "many"}, "HEADWAY.COST: 'many' cannot be imported"),
         ({"LIMITS": LIMITS, "COST": 1.5}, "cost is 1.5"),

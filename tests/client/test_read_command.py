@@ -88,7 +88,8 @@ def test_a_capture_without_end_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is larger than a capture can be is not read into memory, and ends with 65."""
-    monkeypatch.setattr("headway.cli.read._LARGEST", 100)
+    for module in ("read", "captured"):
+        monkeypatch.setattr(f"headway.cli.{module}.LARGEST", 100)
     file = tmp_path / "large.txt"
     file.write_text("HTTP/1.1 429 Slow\r\n\r\n" + "x" * 100)
     assert run(str(file)) == 65

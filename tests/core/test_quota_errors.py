@@ -149,10 +149,10 @@ def test_what_is_no_text_at_all() -> None:
     """A TypeError that names the type and gives examples."""
     with pytest.raises(TypeError) as caught:
         Quota.parse(5)  # type: ignore[arg-type]  # as a user may write it
-    assert str(caught.value) == f"a quota is a str or a Quota, not a int{EXAMPLES}"
+    assert str(caught.value) == f"a quota is a str or a Quota, not an int{EXAMPLES}"
     with pytest.raises(TypeError) as caught:
         parse_duration(5)  # type: ignore[arg-type]  # as a user may write it
-    assert str(caught.value) == "a duration is text such as '30 s' or '1 hour', not a int"
+    assert str(caught.value) == "a duration is text such as '30 s' or '1 hour', not an int"
 
 
 DURATIONS = "; for example '30 s', '1.5 minutes' or '7 days'"

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from headway.errors import QuotaError
+from headway.errors import QuotaError, kind_of
 
 __all__ = ["MAX_COUNT", "MAX_RECOVERY_NS", "SECOND", "Quota", "parse_duration", "print_duration"]
 
@@ -92,7 +92,7 @@ class Quota:
         shown = f"{self.count} per {self.period_ns} ns"
         for name, value in (("count", self.count), ("period", self.period_ns)):
             if type(value) is not int:
-                raise QuotaError(shown, f"the {name} is a {type(value).__name__}; a whole number is expected")
+                raise QuotaError(shown, f"the {name} is {kind_of(value)}; a whole number is expected")
         if not 0 <= self.count <= MAX_COUNT:
             raise QuotaError(shown, f"the count is {self.count}; expected 0 to {MAX_COUNT}")
         if self.period_ns < 1:
@@ -137,7 +137,7 @@ class Quota:
             TypeError: ``text`` is no str.
         """
         if not isinstance(text, str):
-            raise TypeError(f"a quota is a str or a Quota, not a {type(text).__name__}; {_EXAMPLES}")
+            raise TypeError(f"a quota is a str or a Quota, not {kind_of(text)}; {_EXAMPLES}")
         return _Reader(text).quota()
 
     @classmethod
@@ -186,7 +186,7 @@ def parse_duration(text: str) -> int:
         TypeError: ``text`` is no str.
     """
     if not isinstance(text, str):
-        raise TypeError(f"a duration is text such as '30 s' or '1 hour', not a {type(text).__name__}")
+        raise TypeError(f"a duration is text such as '30 s' or '1 hour', not {kind_of(text)}")
     return _DurationReader(text).duration()
 
 

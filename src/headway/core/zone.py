@@ -6,7 +6,7 @@ import re
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from headway.errors import QuotaError
+from headway.errors import QuotaError, kind_of
 
 __all__ = ["zone_of"]
 
@@ -22,7 +22,7 @@ def zone_of(name: str) -> ZoneInfo:
         QuotaError: no such zone, or no time-zone data on this system; says what to install.
     """
     if not isinstance(name, str):
-        raise QuotaError(str(name), f"a time zone is a name such as Europe/Berlin, not a {type(name).__name__}")
+        raise QuotaError(str(name), f"a time zone is a name such as Europe/Berlin, not {kind_of(name)}")
     if name.upper() == "UTC":
         name = "UTC"
     try:

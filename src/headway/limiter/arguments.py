@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from headway.core.lease import Lease
-from headway.errors import ConfigError, LimitError
+from headway.errors import ConfigError, LimitError, kind_of
 from headway.stores.memory import MemoryStore
 
 __all__ = [
@@ -45,9 +45,7 @@ def merged(attributes: Mapping[str, object], named: Mapping[str, object]) -> Map
         TypeError: no mapping, or one attribute given both ways.
     """
     if not isinstance(attributes, Mapping):
-        raise TypeError(
-            f"attributes are a {type(attributes).__name__}; expected a mapping, or keywords such as phone=…"
-        )
+        raise TypeError(f"attributes are {kind_of(attributes)}; expected a mapping, or keywords such as phone=…")
     twice = attributes.keys() & named.keys()
     if twice:
         raise TypeError(f"attribute {min(twice)!r} is given both in the mapping and by keyword")
@@ -96,7 +94,7 @@ def at_least_one(name: str, units: int) -> int:
         LimitError: below 1 (a ValueError).
     """
     if isinstance(units, bool) or not isinstance(units, int):
-        raise TypeError(f"{name} is {units!r}, a {type(units).__name__}; expected a whole number from 1")
+        raise TypeError(f"{name} is {units!r}, {kind_of(units)}; expected a whole number from 1")
     if units < 1:
         raise LimitError(f"{name} is {units}; expected a whole number from 1")
     return units
@@ -110,7 +108,7 @@ def nanoseconds(name: str, seconds: float) -> int:
         LimitError: negative, NaN or infinite (a ValueError).
     """
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise TypeError(f"{name} is {seconds!r}, a {type(seconds).__name__}; expected seconds")
+        raise TypeError(f"{name} is {seconds!r}, {kind_of(seconds)}; expected seconds")
     if not 0 <= seconds <= 1e11:
         raise LimitError(f"{name} is {seconds!r}; expected seconds from 0 to 1e11")
     numerator, denominator = seconds.as_integer_ratio()
@@ -144,7 +142,7 @@ def check_store(store: object, *, asynchronous: bool) -> None:
         import inspect  # slow to import, and only for stores that were opened elsewhere
 
         if inspect.iscoroutinefunction(advance):
-            raise ConfigError(f"store is a {type(store).__name__}, which has to be awaited; use AsyncLimiter")
+            raise ConfigError(f"store is {kind_of(store)}, which has to be awaited; use AsyncLimiter")
 
 
 def _shown(store: object) -> str:

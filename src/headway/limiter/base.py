@@ -17,7 +17,7 @@ from headway.core.lease import Lease
 from headway.core.limit import Limit, requoted
 from headway.core.quota import Quota
 from headway.core.verdict import Verdict
-from headway.errors import ConfigError, LimitError, StoreError, StoreUnavailable, UnknownName
+from headway.errors import ConfigError, LimitError, StoreError, StoreUnavailable, UnknownName, kind_of
 from headway.limiter.arguments import at_least_one, check_exempt, lease_of, merged, nanoseconds, secret_bytes
 from headway.limiter.decision import Decision, decided
 from headway.limiter.effects import Apply, Call, Flow
@@ -70,7 +70,7 @@ class BaseLimiter:
         timer: Timer | None,
     ) -> None:
         if not isinstance(namespace, str):
-            raise ConfigError(f"namespace is {namespace!r}, a {type(namespace).__name__}; expected text")
+            raise ConfigError(f"namespace is {namespace!r}, {kind_of(namespace)}; expected text")
         self._parts = tuple(_part(limit) for limit in limits)
         self._namespace = namespace
         clock = getattr(getattr(store, "store", store), "clock", None)

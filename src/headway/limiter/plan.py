@@ -10,7 +10,7 @@ from headway.core.charge import Charge
 from headway.core.key import Key, encode_key, key_part
 from headway.core.lease import Lease
 from headway.core.limit import Algorithm, Limit
-from headway.errors import AttributeMissing, LimitError, UnknownName
+from headway.errors import AttributeMissing, LimitError, UnknownName, kind_of
 
 __all__ = ["Cost", "Plan"]
 
@@ -211,7 +211,7 @@ def check_cost(cost: Any) -> int:
     """
     if isinstance(cost, bool) or not isinstance(cost, int):
         raise TypeError(
-            f"cost is {cost!r}, a {type(cost).__name__}; expected a whole number from 0, or a mapping by limit name"
+            f"cost is {cost!r}, {kind_of(cost)}; expected a whole number from 0, or a mapping by limit name"
         )
     if cost < 0:
         raise LimitError(f"cost is {cost}; expected a whole number from 0 (to give units back, use refund)")

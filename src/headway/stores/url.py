@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from headway.errors import ConfigError, ExtraMissing
+from headway.errors import ConfigError, ExtraMissing, kind_of
 from headway.stores.base import AsyncStore, Store
 from headway.stores.immediate import ImmediateStore
 from headway.stores.memory import MemoryStore
@@ -41,7 +41,7 @@ def open_store(url: str, *, base: Path | None = None, deadline: float | None = N
         StoreUnusable: a store that cannot serve.
     """
     if not isinstance(url, str):
-        raise ConfigError(f"store is a {type(url).__name__}; expected a store or a URL: {_ACCEPTED}")
+        raise ConfigError(f"store is {kind_of(url)}; expected a store or a URL: {_ACCEPTED}")
     if url == "memory://":
         return MemoryStore()
     if url.startswith(_REDIS):

@@ -9,6 +9,8 @@ from math import isfinite
 from numbers import Rational
 from typing import TYPE_CHECKING
 
+from headway.errors import kind_of
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -44,7 +46,7 @@ class ManualClock:
             ValueError: NaN or infinity.
         """
         if isinstance(ns, bool) or not isinstance(ns, int):
-            raise TypeError(f"ns is {ns!r}, a {type(ns).__name__}; expected whole nanoseconds")
+            raise TypeError(f"ns is {ns!r}, {kind_of(ns)}; expected whole nanoseconds")
         by = _nanoseconds(seconds) + ns
         with self._lock:
             self.now += by
@@ -104,7 +106,7 @@ def _nanoseconds(seconds: Rational | float | timedelta) -> int:
         return (seconds // timedelta(microseconds=1)) * 1_000
     whole = isinstance(seconds, Rational) and not isinstance(seconds, bool)
     if not whole and not (hasattr(seconds, "as_integer_ratio") and not isinstance(seconds, bool)):
-        raise TypeError(f"{seconds!r}, a {type(seconds).__name__}, is no time; expected seconds or a timedelta")
+        raise TypeError(f"{seconds!r}, {kind_of(seconds)}, is no time; expected seconds or a timedelta")
     if not whole and not isfinite(seconds):
         raise ValueError(f"{seconds!r} is no time; expected a finite number of seconds")
     return int(Fraction(seconds) * _SECOND)

@@ -136,5 +136,7 @@ def test_any_kind_of_client_tells_where_its_server_is(library: object) -> None:
 
 def test_what_is_no_client_is_refused() -> None:
     """Something else than a URL or a client is a clear error."""
-    with pytest.raises(ConfigError, match="store is a int; expected a store, a redis-py or valkey-py client, or a URL"):
+    with pytest.raises(
+        ConfigError, match="store is an int; expected a store, a redis-py or valkey-py client, or a URL"
+    ):
         RedisStore(5)

@@ -12,7 +12,7 @@ from django.utils.module_loading import import_string  # type: ignore[import-unt
 
 from headway.adapters.guard import Guard, Options
 from headway.core.limit import Limit
-from headway.errors import ConfigError, HeadwayError
+from headway.errors import ConfigError, HeadwayError, kind_of
 from headway.limiter.async_limiter import AsyncLimiter
 from headway.limiter.limiter import Limiter
 from headway.policy.spelling import nearest
@@ -45,7 +45,7 @@ def configured_guard(asynchronous: bool) -> Guard:
 def _settings() -> Mapping[str, Any]:
     found = getattr(settings, SETTING, None)
     if not isinstance(found, Mapping):
-        given = "is missing" if found is None else f"is a {type(found).__name__}"
+        given = "is missing" if found is None else f"is {kind_of(found)}"
         raise ConfigError(
             f"{given}; expected a dict with LIMITS, such as {{'LIMITS': ['100 per minute']}}", key=SETTING
         )
@@ -108,7 +108,7 @@ def _option(key: str, value: Any) -> Any:
         return _named(key, value)
     if key == "ATTRIBUTES":
         if not isinstance(value, Mapping):
-            raise ConfigError(f"is a {type(value).__name__}; expected a dict by attribute", key=f"{SETTING}.{key}")
+            raise ConfigError(f"is {kind_of(value)}; expected a dict by attribute", key=f"{SETTING}.{key}")
         return {name: _named(f"{key}[{name!r}]", source) for name, source in value.items()}
     return value
 

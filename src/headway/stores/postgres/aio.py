@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.errors import ConfigError, StoreError
+from headway.errors import ConfigError, StoreError, kind_of
 from headway.stores.base import Answer, undoing
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
@@ -86,9 +86,7 @@ class AsyncPostgresStore(BasePostgresStore):
         elif isinstance(self.where, psycopg.AsyncConnection) or is_pool(self.where, "__aenter__"):
             self.breaker = Breaker(f"PostgreSQL {shown(where)}")
         else:
-            raise ConfigError(
-                f"a {type(where).__name__} is no PostgreSQL URL, psycopg AsyncConnection or AsyncConnectionPool"
-            )
+            raise ConfigError(f"{kind_of(where)} is no PostgreSQL URL, psycopg AsyncConnection or AsyncConnectionPool")
 
     async def advance(self, charges: Sequence[Charge], *, commit: bool = True) -> Answer:
         """See ``Store.advance``."""

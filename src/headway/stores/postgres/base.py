@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from headway.core.charge import Charge
 from headway.core.quota import parse_duration
-from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable, StoreUnusable
+from headway.errors import ConfigError, QuotaError, StoreError, StoreUnavailable, StoreUnusable, kind_of
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.postgres.codec import DAMAGED, foreign
@@ -118,7 +118,7 @@ class BasePostgresStore:
     def __reduce__(self) -> tuple[object, ...]:
         """A pickled copy connects for itself."""
         if not isinstance(self.where, str):
-            raise TypeError(f"a {type(self).__name__} on somebody's connection cannot be pickled; give it a URL")
+            raise TypeError(f"{kind_of(self)} on somebody's connection cannot be pickled; give it a URL")
         options = (self.deadline, self.schema, self.unlogged, self.install, self.share, self.clock)
         return (_restore, (type(self), self.where, *options))
 
@@ -274,7 +274,7 @@ def session(pid: int, deadline: float) -> str:
 def shown(where: object) -> str:
     """Where a store is, without a password."""
     if not isinstance(where, str):
-        return f"through a {type(where).__name__}"
+        return f"through {kind_of(where)}"
     parts = urlsplit(where)
     host = parts.netloc.rsplit("@", 1)[-1]
     return f"{parts.scheme}://{host}{parts.path}"

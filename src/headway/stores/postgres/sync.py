@@ -15,7 +15,7 @@ from psycopg.rows import tuple_row
 from headway.core.change import Change
 from headway.core.charge import Charge
 from headway.core.limit import Limit
-from headway.errors import ConfigError, StoreError
+from headway.errors import ConfigError, StoreError, kind_of
 from headway.stores.base import Answer
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
@@ -87,7 +87,7 @@ class PostgresStore(BasePostgresStore):
         elif isinstance(self.where, psycopg.Connection) or is_pool(self.where, "__enter__"):
             self.breaker = Breaker(f"PostgreSQL {shown(where)}")
         else:
-            raise ConfigError(f"a {type(where).__name__} is no PostgreSQL URL, psycopg Connection or ConnectionPool")
+            raise ConfigError(f"{kind_of(where)} is no PostgreSQL URL, psycopg Connection or ConnectionPool")
 
     def short(self, namespace: str, limits: Sequence[Limit]) -> Short | None:
         """A limiter's short way: from one key and one cost above 0 per limit to a decision; None: take the long one."""

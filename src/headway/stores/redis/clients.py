@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from headway.errors import ConfigError
+from headway.errors import ConfigError, kind_of
 from headway.stores.redis.settings import ACCEPTED, Node, Settings, Tls
 
 __all__ = ["settings_of"]
@@ -35,7 +35,7 @@ def settings_of(client: Any) -> Settings:
     keywords = getattr(pool, "connection_kwargs", None)
     if keywords is None:
         raise ConfigError(
-            f"store is a {type(client).__name__}; expected a store, a redis-py or valkey-py client, or a URL: {ACCEPTED}"
+            f"store is {kind_of(client)}; expected a store, a redis-py or valkey-py client, or a URL: {ACCEPTED}"
         )
     secure = _is_tls(getattr(pool, "connection_class", None))
     sentinels = getattr(pool, "sentinel_manager", None)
