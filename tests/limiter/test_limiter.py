@@ -92,7 +92,7 @@ def test_a_missing_attribute_is_named_with_its_limit_and_what_there_is(make: Mak
 def test_a_value_that_cannot_be_a_key_is_a_type_error(bad: object, make: Make) -> None:
     """None most of all: it is what a broken lookup returns, and would put all strangers on one counter."""
     limiter = make(PHONE)
-    with pytest.raises(AttributeUnusable, match="attribute 'phone' is an? "):
+    with pytest.raises(AttributeUnusable, match=r"attribute 'phone' is an? "):
         limiter.hit(phone=bad)
     with pytest.raises(TypeError):
         limiter.peek({"phone": bad})
