@@ -7,6 +7,7 @@ tested as root is not a lack.
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 from collections.abc import Generator
@@ -33,6 +34,12 @@ def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: a quarter of the run waits for servers, browsers and other processes."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return count + 1
+
+
+def pytest_collection_finish() -> None:
+    """Ten thousand tests stay to the end: no collection of garbage need look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

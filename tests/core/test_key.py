@@ -150,7 +150,7 @@ def test_tuples_within_tuples_without_end_are_refused_by_name(depth: int) -> Non
 def test_what_cannot_be_a_key_is_refused_by_name(bad: object) -> None:
     """None, bools, floats and containers are TypeErrors that name the attribute and what a key is made of."""
     with pytest.raises(
-        AttributeUnusable, match=r"attribute 'phone' is a \w+; a key is made of str, int, UUID, bytes"
+        AttributeUnusable, match=r"attribute 'phone' is an? \w+; a key is made of str, int, UUID, bytes"
     ) as caught:
         key_part("phone", bad)
     assert isinstance(caught.value, TypeError)

@@ -47,10 +47,10 @@ def test_a_host_s_own_setting_is_no_zone_even_where_there_is_a_file_of_it(name: 
     assert str(caught.value.__cause__).strip("\"'") == f"{name!r} names no zone but a setting of this host".strip("\"'")
 
 
-@pytest.mark.parametrize(("name", "kind"), [(5, "int"), (None, "NoneType"), (b"UTC", "bytes")])
+@pytest.mark.parametrize(("name", "kind"), [(5, "an int"), (None, "a NoneType"), (b"UTC", "a bytes")])
 def test_a_zone_is_a_name(name: Any, kind: str) -> None:
     """Anything else is shown with its type."""
     with pytest.raises(QuotaError) as caught:
         zone_of(name)
     assert caught.value.text == str(name)
-    assert str(caught.value) == f"quota {str(name)!r}: a time zone is a name such as Europe/Berlin, not a {kind}"
+    assert str(caught.value) == f"quota {str(name)!r}: a time zone is a name such as Europe/Berlin, not {kind}"
