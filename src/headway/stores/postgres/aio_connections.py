@@ -142,7 +142,11 @@ async def _opened(url: str, end: float, deadline: float) -> LoopConnection:
     connection = await _connected(url, end)
     sockets.add(connection)
     try:
-        cursor = await connection.execute(session(connection.info.backend_pid, deadline))
+        first = session(connection.info.backend_pid, deadline)
+        try:
+            cursor = await connection.execute(first)
+        except psycopg.errors.QueryCanceled:  # as in connections.py
+            cursor = await connection.execute(first)
         if await cursor.fetchone() == (None,):
             connection.prepare_threshold = None
     except BaseException:

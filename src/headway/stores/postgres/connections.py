@@ -58,7 +58,11 @@ class Connection(psycopg.Connection[tuple[Any, ...]]):
         try:
             connection.end = end
             connection.autocommit = True
-            own = connection.execute(session(connection.info.backend_pid, deadline)).fetchone()
+            first = session(connection.info.backend_pid, deadline)
+            try:
+                own = connection.execute(first).fetchone()
+            except psycopg.errors.QueryCanceled:  # by the role's own time-out; what it had to load is there now
+                own = connection.execute(first).fetchone()
             if own == (None,):
                 connection.prepare_threshold = None
         except BaseException:
