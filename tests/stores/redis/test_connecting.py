@@ -196,12 +196,12 @@ def test_a_plain_port_is_no_tls_and_the_other_way_round(redis: Server, secure: i
         store.close()
 
 
-def test_a_user_of_few_rights_is_enough(redis: Server) -> None:
+def test_a_user_of_few_rights_is_enough(server: Server) -> None:
     """A user with the rights that the documentation names can do everything; without a right the error names it."""
-    client = redis_py.Redis(port=redis.port)
+    client = redis_py.Redis(port=server.port)
     rights = ["+eval", "+evalsha", "+get", "+set", "+del", "+time", "+info", "+scan", "+ping", "+hello"]
     client.acl_setuser("headway", enabled=True, passwords=["+secret"], keys=["*"], commands=rights)
-    limiter = Limiter(LIMIT, store=f"redis://headway:secret@127.0.0.1:{redis.port}?deadline=5s")
+    limiter = Limiter(LIMIT, store=f"redis://headway:secret@127.0.0.1:{server.port}?deadline=5s")
     decision = limiter.hit(id="k")
     assert decision.degraded is None
     assert limiter.refund(decision)
@@ -209,7 +209,7 @@ def test_a_user_of_few_rights_is_enough(redis: Server) -> None:
     limiter.change_quota("l", "5 per 365 days", keep="proportional")
     limiter.close()
     client.execute_command("ACL", "SETUSER", "headway", "-get")
-    poor = Limiter(LIMIT, store=f"redis://headway:secret@127.0.0.1:{redis.port}?deadline=5s")
+    poor = Limiter(LIMIT, store=f"redis://headway:secret@127.0.0.1:{server.port}?deadline=5s")
     assert re.search("can't run this command|no permissions to run the 'get' command", str(poor.hit(id="k").degraded))
     poor.close()
     client.acl_deluser("headway")

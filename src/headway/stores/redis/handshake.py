@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import ssl
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 _AWAY = ("LOADING", "BUSY", "OOM", "MISCONF", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "NOREPLICAS")
 """Errors of a server that cannot serve for a while."""
 
+_PLACE: Final = re.compile(r" script: [0-9a-f]{40}, on @user_script:.*$", re.DOTALL)
+
 
 def greeting(settings: Settings, credentials: Sequence[str] | None) -> list[bytes]:
     """The commands, each of which has to be answered without an error.
@@ -58,7 +61,7 @@ def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
     """The exception that an error reply stands for."""
     if isinstance(reply, Unreadable):
         return StoreUnusable(f"Redis store {where}: answered {reply.head!r}, which is not the Redis protocol")
-    text = reply.text.partition(" script: ")[0]  # where it is in the script is nothing to a reader
+    text = _PLACE.sub("", reply.text)  # where it is in the script is nothing to a reader
     if reply.kind in _NOT_OURS or text.startswith(("ERR unknown command", "ERR invalid password", "ERR DB index")):
         return StoreUnusable(f"Redis store {where}: {text}")
     return StoreUnavailable(f"Redis store {where}: {text}")
