@@ -74,18 +74,15 @@ class PostgresServer:
     def kill(self) -> None:
         """All its processes, as ``kill -9`` does."""
         assert self.process is not None
-        for pid in self._pids():
-            os.kill(pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self.process.wait()
 
     def pause(self) -> None:
         """It keeps its connections and answers nothing."""
-        for pid in self._pids():
-            os.kill(pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        for pid in self._pids():
-            os.kill(pid, signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
         if self.process is not None and self.process.poll() is None:
@@ -96,11 +93,13 @@ class PostgresServer:
             except subprocess.TimeoutExpired:
                 self.kill()
 
-    def _pids(self) -> list[int]:
-        """The server and its backends, which have sessions of their own."""
+    def _signal(self, number: signal.Signals) -> None:
+        """To the server and its backends, which have sessions of their own and may end at any moment."""
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [self.process.pid, *map(int, children)]
+        for pid in (self.process.pid, *map(int, children)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
 
 def _as(user: str | None) -> dict[str, Any]:
