@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import signal
 import socket
@@ -100,6 +101,19 @@ class Server:
         assert self.process is not None
         self.process.kill()
         self.process.wait()
+
+    def replicated(self) -> None:
+        """Wait until its first replica has all that it wrote (WAIT tells that of the same connection's writes only)."""
+        written = self._number(rb"master_repl_offset:(\d+)")
+        until = time.monotonic() + _READY_S
+        while self._number(rb"slave0:.*offset=(\d+)") < written:
+            if time.monotonic() > until:
+                raise RuntimeError("the replica does not follow")
+            time.sleep(0.01)
+
+    def _number(self, pattern: bytes) -> int:
+        found = re.search(pattern, self.ask(b"INFO", b"replication"))
+        return int(found[1]) if found else -1
 
     def pause(self) -> None:
         """It keeps its connections and answers nothing."""

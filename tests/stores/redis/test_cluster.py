@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -336,14 +337,25 @@ def test_after_a_failover_in_the_cluster_the_new_master_decides() -> None:
         for store in stores:
             assert store.advance(charges).allowed
         master = own.servers[1]
-        _wait_until(lambda: b"slave0" in master.ask(b"INFO", b"replication"))
-        _wait_until(lambda: b":1" in master.ask(b"WAIT", b"1", b"1000"))
+        master.replicated()
         master.kill()
+        unknown = 0  # calls whose answer was lost: each may have been charged
+
+        def admitted(store: Any) -> bool:
+            nonlocal unknown
+            try:
+                return bool(store.advance(charges).allowed)
+            except StoreUnavailable as error:
+                unknown += f":{replica.port}" in str(error) and "no answer" in str(error)
+                raise
+
         for store in stores:
-            _wait_until(lambda store=store: store.advance(charges).allowed)  # type: ignore[misc]  # a store
+            _wait_until(partial(admitted, store))
         assert b"role:master" in replica.ask(b"INFO", b"replication")
         told = [store.advance([charges[1]]).outcomes[0].remaining for store in stores]
-        assert told == [limits[1].quota.count - 5, limits[1].quota.count - 6]
+        expected = limits[1].quota.count - 5
+        assert expected - unknown <= told[0] <= expected
+        assert told[1] == told[0] - 1
         for store in stores:
             store.close()
 

@@ -52,18 +52,20 @@ def test_after_a_failover_the_new_master_decides(kind: str, service: tuple[Serve
     charge = Charge("n", LIMIT, "k", 1)
     for expected in (999, 998, 997):
         assert store.advance([charge]).outcomes[0].remaining == expected
-    _until(lambda: b":1" in master.ask(b"WAIT", b"1", b"1000"))
+    master.replicated()
     master.kill()
+    unknown = 0  # calls whose answer was lost: each may have been charged
     pause = threading.Event()
     for _ in range(400):
         try:
             answer = store.advance([charge])
             break
-        except StoreError:
+        except StoreError as error:
+            unknown += f":{replica.port}" in str(error) and "no answer" in str(error)
             pause.wait(0.05)
     else:
         raise AssertionError("no failover")
-    assert answer.outcomes[0].remaining == 996
+    assert 996 - unknown <= answer.outcomes[0].remaining <= 996
     assert b"role:master" in replica.ask(b"INFO", b"replication")
     store.close()
 
