@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -51,11 +52,19 @@ _LACKS = {
 }
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(below: int = 32_768, also: int = 0) -> int:
+    """A port of the loopback interface that nobody listens on now.
+
+    Below those that the system takes for outgoing connections, so that nobody has it before who asked; ``also``: the port
+    so much higher is free too.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(below - 10_000)
+        with socket.socket() as probe, socket.socket() as other, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            if also:
+                other.bind(("127.0.0.1", port + also))
+            return port
 
 
 class Server:
@@ -296,8 +305,7 @@ _CLUSTER = ("--cluster-enabled", "yes", "--cluster-require-full-coverage", "no",
 
 def _bus_port() -> int:
     """A free port whose 10000th successor, where the cluster's bus listens, is free too."""
-    bus = free_port()
-    return bus - 10_000 if bus > 20_000 else free_port() % 20_000 + 20_000
+    return free_port(22_768, also=10_000)
 
 
 @contextmanager
