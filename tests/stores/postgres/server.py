@@ -94,12 +94,18 @@ class PostgresServer:
                 self.kill()
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the server and its backends, which have sessions of their own and may end at any moment."""
+        """To the server and its backends, which have sessions of their own and may end at any moment.
+
+        The server is stopped before they are listed: one that it began meanwhile would be left over.
+        """
         assert self.process is not None
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        for pid in (self.process.pid, *map(int, children)):
+        pid = self.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for each in (*map(int, children), pid):
             with suppress(ProcessLookupError):
-                os.kill(pid, number)
+                os.kill(each, number)
 
 
 def _as(user: str | None) -> dict[str, Any]:
