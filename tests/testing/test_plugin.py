@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -273,6 +274,7 @@ def test_the_plugin_loads_nothing_before_it_is_used(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
         timeout=120,
     )
     assert done.returncode == 0, done.stdout + done.stderr
