@@ -91,6 +91,12 @@ class AsyncLimiter(BaseLimiter):
                     found = way[0](facts, cost)
                     if found is not None:
                         return Decision.by(way[1], found)
+                if self._trip is not None:
+                    bill_of, trip, plan = self._trip
+                    asked = bill_of(facts, cost)
+                    if asked is not None:
+                        allowed, at, states = await trip(*asked)
+                        return Decision.by(plan, (allowed, at, asked[1], asked[0], states))
             except StoreError as error:
                 bill = (plan := self.plan).charges(plan.keys(facts), plan.costs(cost))
                 return await self._drive(degraded(plan, bill, time.time_ns(), error))
@@ -245,6 +251,8 @@ class AsyncLimiter(BaseLimiter):
         costs = plan.costs(cost) if self._fixed else self._costs(plan, cost)
         try:
             found = way.direct(keys, costs, commit)
+            if found is None and way.trip is not None and commit and all(costs):
+                found = await way.trip(keys, costs)
             if found is None:
                 charges = plan.charges(keys, costs)
                 if self._advance_states is not None:

@@ -25,7 +25,7 @@ from headway.limiter.flows import decide, give_back, wait
 from headway.limiter.plan import Cost, Plan
 from headway.limiter.queue import Lines, Ticket
 from headway.limiter.timer import REAL_TIME, Timer
-from headway.limiter.ways import Way, quick_way
+from headway.limiter.ways import Way, plain_bill, quick_way
 from headway.policy.choice import Ask, Choice, attributes_of, choose, limits_of
 from headway.stores.base import AsyncStore, Store, late_way
 from headway.stores.immediate import ImmediateStore
@@ -133,6 +133,7 @@ class BaseLimiter:
             one = shortest and shortest(plan.namespace, plan.limits[0], single)
         self._one = one and (one, plan)  # with its plan: a quota may change between two looks
         self._quick = quick and (quick, plan)
+        self._trip = (plain_bill(plan), way.trip, plan) if ready and way.trip and plan.takes_any_cost else None
 
     def _switch(self, *, off: bool) -> None:
         """Admit everything and count nothing, or stop doing so."""

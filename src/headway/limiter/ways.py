@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from headway.core.key import Key
@@ -12,17 +12,20 @@ from headway.stores.base import AsyncStore, Store
 from headway.stores.lane import Lane
 from headway.stores.memory import MemoryStore
 
-__all__ = ["Way", "quick_way"]
+__all__ = ["Way", "plain_bill", "quick_way"]
 
 Short: TypeAlias = Callable[[Sequence[Any], Sequence[int]], tuple[bool, int, Any] | None]
 """From one key and one cost above 0 per limit to: admitted, the store's clock, each key's state before (or its ``Answer``).
 None: the long way has to be taken."""
 
+Trip: TypeAlias = Callable[[Sequence[Any], Sequence[int]], Awaitable[tuple[bool, int, Any]]]
+"""The same of an asynchronous store, for what ``Short`` does not know; it takes every bill without leases."""
+
 
 class Way:
     """A plan and what shortens its way: over a memory store its lane, over others what the store's ``short`` returns."""
 
-    __slots__ = ("lane", "plan", "short")
+    __slots__ = ("lane", "plan", "short", "trip")
 
     def __init__(self, plan: Plan, memory: MemoryStore | None, store: Store | AsyncStore) -> None:
         self.plan = plan
@@ -30,6 +33,8 @@ class Way:
         shorten = getattr(store, "short", None) if plan.limits else None
         short = shorten and shorten(plan.namespace, plan.limits)  # says which limit the store cannot hold
         self.short: Short | None = None if plan.holds else short
+        travels = getattr(store, "trip", None) if plan.limits and not plan.holds else None
+        self.trip: Trip | None = travels and travels(plan.namespace, plan.limits)
 
     def direct(self, keys: Sequence[Key], costs: Sequence[int], commit: bool) -> tuple[bool, int, Any] | None:
         """The decision by whatever shortens this way; None where nothing does, or a call needs the long one.
@@ -67,3 +72,19 @@ def quick_way(way: Way) -> Callable[[Mapping[str, object], int], tuple[Any, ...]
         return None if found is None else (found[0], found[1], costs, keys, found[2])
 
     return quick
+
+
+def plain_bill(plan: Plan) -> Callable[[Mapping[str, object], int], tuple[Sequence[Key], Sequence[int]] | None]:
+    """From attributes and a cost above 0 to one key and one cost per limit, where every key is one plain text; else None."""
+    pick, names = plan.pick, plan.attributes
+    ones = (1,) * len(plan.limits)
+
+    def bill(attributes: Mapping[str, object], cost: int) -> tuple[Sequence[Key], Sequence[int]] | None:
+        if pick is None:
+            return None
+        for name in names:
+            if name not in attributes or attributes[name].__class__ is not str:
+                return None
+        return pick(attributes), ones if cost == 1 else (cost,) * len(ones)
+
+    return bill

@@ -172,7 +172,7 @@ def test_a_caller_that_is_cancelled_between_its_answer_and_its_turn_is_given_its
     async def main() -> None:
         store = AsyncRedisStore(redis.url)
         await store.advance(bill(limit))
-        line = store._line()
+        line = store.line()
         decide = line.decide
 
         def cut_off(asked: Bill) -> asyncio.Future[Decided]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from fractions import Fraction
 
 from headway.core.change import Change
 from headway.core.charge import Charge
+from headway.core.key import Key
 from headway.core.limit import Limit
 from headway.stores.base import Answer
 from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.redis import sweeping
+from headway.stores.redis.aio_lane import trips
 from headway.stores.redis.aio_shared import lines_of
 from headway.stores.redis.base import BaseRedisStore
 from headway.stores.redis.bills import Bill, Decided
@@ -60,7 +62,7 @@ class AsyncRedisStore(BaseRedisStore):
         sent = self.refusals.ticks()
         decided = await self._decided(Bill(charges, commit))
         if commit:
-            self._learn(sent, charges, decided)
+            self.learn(sent, charges, decided)
         return decided.answer
 
     async def advance_states(self, charges: Sequence[Charge], *, commit: bool = True) -> Made:
@@ -71,11 +73,17 @@ class AsyncRedisStore(BaseRedisStore):
         sent = self.refusals.ticks()
         decided = await self._decided(Bill(charges, commit))
         if commit:
-            self._learn(sent, charges, decided)
+            self.learn(sent, charges, decided)
         return decided.allowed, decided.now, decided.joined or decided.states
 
+    def trip(
+        self, namespace: str, limits: Sequence[Limit]
+    ) -> Callable[[Sequence[Key], Sequence[int]], Awaitable[Made]]:
+        """A limiter's way to the server, for what ``short`` does not know; see ``aio_lane.trips``."""
+        return trips(self, namespace, limits)
+
     async def _decided(self, bill: Bill) -> Decided:
-        line = self._line()
+        line = self.line()
         coming = line.decide(bill)
         try:
             return await coming
@@ -86,30 +94,30 @@ class AsyncRedisStore(BaseRedisStore):
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
         self.refusals.forget([stored_key(change.charge) for change in changes])
-        return await self._line().change(changes)
+        return await self.line().change(changes)
 
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``RedisStore.requota``."""
         self.refusals.clear()
-        line, given = self._line(), self._clock is not None
+        line, given = self.line(), self._clock is not None
         return await line.drive(sweeping.requota(line.topology, namespace, old, new, self.now, given), whole=False)
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``RedisStore.clear``."""
         self.refusals.clear()
-        line = self._line()
+        line = self.line()
         return await line.drive(sweeping.clear(line.topology, namespace, limit), whole=False)
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
-        line, given = self._line(), self._clock is not None
+        line, given = self.line(), self._clock is not None
         return await line.drive(sweeping.clears_after(line.topology, charge, self.now, given))
 
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
         self.refusals.forget(keys)
-        line = self._line()
+        line = self.line()
         await line.drive(sweeping.reset(line.topology, keys))
 
     async def close(self) -> None:
@@ -121,7 +129,8 @@ class AsyncRedisStore(BaseRedisStore):
         for loop in [loop for loop in self._lines if loop.is_closed()]:
             self._shared.leave_all({loop: self._lines.pop(loop)})
 
-    def _line(self) -> Line:
+    def line(self) -> Line:
+        """The running loop's."""
         loop = asyncio.get_running_loop()
         if self._owner != os.getpid():  # forked: the parent's loop and its connections are not ours
             self._owner = os.getpid()

@@ -99,7 +99,7 @@ class BaseRedisStore:
             return None
         return self.refusals.learn(sent, keys, charges, Answer(False, now, settled.outcomes, costs), states)
 
-    def _learn(self, sent: int, charges: Sequence[Charge], decided: Decided) -> None:
+    def learn(self, sent: int, charges: Sequence[Charge], decided: Decided) -> None:
         """Remember a refusal that changed nothing; else forget what is not so any more."""
         if decided.wrote():
             self.refusals.forget(decided.keys)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from headway.core.charge import Charge
+from headway.core.key import Key
+from headway.core.limit import Limit
 from headway.core.rule import State
 from headway.errors import StoreError, StoreUnusable
 from headway.stores.base import Answer, settled_bill
-from headway.stores.redis.codec import form_of
+from headway.stores.redis.codec import Form, form_of
 from headway.stores.redis.handshake import STRANGE, unlike
 from headway.stores.redis.keys import stored_key
 
@@ -20,6 +22,7 @@ __all__ = [
     "Bill",
     "Decided",
     "Now",
+    "Packed",
     "Part",
     "decided",
     "foreign",
@@ -51,6 +54,53 @@ class Bill(NamedTuple):
 
     charges: Sequence[Charge]
     commit: bool = True
+
+    def part(self) -> Part:
+        """The whole of it, where all keys live in one place."""
+        charges = self.charges
+        keys = charges.keys if isinstance(charges, Packed) else [stored_key(charge) for charge in charges]
+        return Part(charges, keys, self.commit)
+
+
+class Packed(Sequence[Charge]):
+    """Charges of a fixed list of limits, without leases: what they look like to Redis is at hand; they are made when asked for.
+
+    Args:
+        namespace: see ``Charge``.
+        limits: the limits.
+        names: the canonical key of each.
+        costs: of each.
+        keys: the stored key of each.
+        forms: of each.
+    """
+
+    __slots__ = ("_charges", "costs", "forms", "keys", "limits", "names", "namespace")
+
+    def __init__(
+        self,
+        namespace: str,
+        limits: Sequence[Limit],
+        names: Sequence[Key],
+        costs: Sequence[int],
+        keys: Sequence[bytes],
+        forms: Sequence[Form],
+    ) -> None:
+        self.namespace = namespace
+        self.limits = limits
+        self.names = names
+        self.costs = costs
+        self.keys = keys
+        self.forms = forms
+        self._charges: list[Charge] | None = None
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __getitem__(self, index: Any) -> Any:
+        if self._charges is None:
+            each = zip(self.limits, self.names, self.costs, strict=True)
+            self._charges = [Charge(self.namespace, limit, name, cost) for limit, name, cost in each]
+        return self._charges[index]
 
 
 class Decided:
@@ -142,7 +192,14 @@ def packed(parts: Sequence[Part], about: int, given: int | None) -> tuple[list[b
     for part in parts:
         keys += part.keys
         flexible = False
-        for charge in part.charges:
+        charges = part.charges
+        if isinstance(charges, Packed):
+            args += [
+                form.ones if cost == 1 and form.ones is not None else form.line(cost, None, False, about)
+                for form, cost in zip(charges.forms, charges.costs, strict=True)
+            ]
+            charges = ()
+        for charge in charges:
             form = form_of(charge.limit)
             if charge.flexible:
                 flexible = True
@@ -193,12 +250,13 @@ def loaded(charges: Sequence[Charge], texts: Sequence[bytes], now: int, where: o
     Raises:
         StoreUnusable: one is none: somebody else wrote it.
     """
+    forms = charges.forms if isinstance(charges, Packed) else [form_of(charge.limit) for charge in charges]
     states: list[State | None] = []
-    for charge, text in zip(charges, texts, strict=True):
+    for form, text in zip(forms, texts, strict=True):
         try:
-            states.append(None if text == b"-" else form_of(charge.limit).load(text, now))
+            states.append(None if text == b"-" else form.load(text, now))
         except STRANGE as error:
-            raise foreign([charge], [text], where) from error
+            raise foreign([charges[len(states)]], [text], where) from error
     return states
 
 

@@ -43,7 +43,7 @@ def decide(topology: Topology, bills: Sequence[Bill], now: Now, clock: bool) -> 
     """
     if topology.clustered:
         return (yield from _decide_spread(topology, bills, now, clock))
-    parts = [Part(bill.charges, [stored_key(charge) for charge in bill.charges], bill.commit) for bill in bills]
+    parts = [bill.part() for bill in bills]
     yield from _decide_parts(topology, parts, now, clock)
     return [decided(part) for part in parts]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from headway.stores.redis.base import BaseRedisStore
     from headway.stores.redis.sync import RedisStore
 
-__all__ = ["Made", "Near", "known_refusals", "one_way", "trips"]
+__all__ = ["Made", "Near", "known_refusals", "one_way", "parts_of", "trips"]
 
 Made: TypeAlias = tuple[bool, int, "Sequence[State | None] | Answer"]
 """Whether all admitted, the store's clock in ns since 1970, and each key's state before, or the whole answer."""
@@ -44,7 +44,7 @@ def known_refusals(
     store: BaseRedisStore, namespace: str, limits: Sequence[Limit], near: Near | None = None
 ) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
     """From one key and one cost above 0 per limit to a refusal that stands, or None: the store has to be asked."""
-    cache, parts = store.refusals, _parts(namespace, limits)
+    cache, parts = store.refusals, parts_of(namespace, limits)
     near = near or Near(store)
 
     def known(keys: Sequence[Key], costs: Sequence[int]) -> Made | None:
@@ -99,7 +99,7 @@ def trips(
     store: RedisStore, namespace: str, limits: Sequence[Limit], near: Near | None = None
 ) -> Callable[[Sequence[Key], Sequence[int]], Made]:
     """From one key and one cost above 0 per limit to what the store decides; raises ``StoreError``."""
-    cache, parts = store.refusals, _parts(namespace, limits)
+    cache, parts = store.refusals, parts_of(namespace, limits)
     near = near or Near(store)
     near_get = near.get
     forms = [form_of(limit) for limit in limits]
@@ -186,7 +186,8 @@ def _long(store: RedisStore, charges: Sequence[Charge]) -> Made:
     return answer.allowed, answer.now, answer
 
 
-def _parts(namespace: str, limits: Sequence[Limit]) -> list[bytes]:
+def parts_of(namespace: str, limits: Sequence[Limit]) -> list[bytes]:
+    """What the stored keys of each limit begin with."""
     return [limit_part(namespace, limit.name, limit.algorithm.stored, limit.by) for limit in limits]
 
 

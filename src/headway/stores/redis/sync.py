@@ -95,7 +95,7 @@ class RedisStore(BaseRedisStore):
         if isinstance(decided, StoreError):
             raise decided
         if commit:
-            self._learn(sent, charges, decided)
+            self.learn(sent, charges, decided)
         return decided.answer
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
