@@ -4,7 +4,8 @@
 -- Returns "late now" if it is too late, else "now", then per bill "1" (admitted), "0", "?" (the calendar's boundaries do not
 -- reach) or "!" (a key holds what no state is; nothing was done), and each state before ("!": one that cannot be told).
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
-local call, unpack, byte = redis.call, struct.unpack, string.byte
+local call, unpack, byte, format, ceil = redis.call, struct.unpack, string.byte, string.format, math.ceil
+local whole = format('%d', 4503599627370496) == '4503599627370496' and '%d' or '%.0f' -- the former is faster, where it has 64 bits
 local given = tonumber(ARGV[#KEYS + 2])
 local now, now_text = given, nil
 if not now then
@@ -12,7 +13,7 @@ if not now then
   now = time[1] * 1000000 + time[2]
   now_text = #time[2] == 6 and time[1] .. time[2]
 end
-now_text = now_text or string.format('%.0f', now)
+now_text = now_text or format(whole, now)
 
 local awaited = unpack('<d', ARGV[1])
 if awaited > 0 and now > awaited then -- it lay in a queue until nobody waited any more: charge nobody
@@ -23,9 +24,9 @@ local function keep(key, value, us) -- `us`: when it may be forgotten
   if not value or us <= now then
     call('DEL', key)
   elseif given then -- a test's clock: Redis must not forget by its own
-    call('SET', key, value, 'PX', math.ceil((us - now) / 1000) + 3600000)
+    call('SET', key, value, 'PX', ceil((us - now) / 1000) + 3600000)
   else
-    call('SET', key, value, 'PXAT', math.ceil(us / 1000))
+    call('SET', key, value, 'PXAT', format(whole, ceil(us / 1000)))
   end
 end
 
@@ -67,7 +68,7 @@ local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reserva
   end
   w = now + w
   if f == 0 then
-    return refuses, w, w
+    return refuses, format(whole, w), w
   end
   return refuses, struct.pack('<ddd', w, f, d), w + 1
 end
@@ -76,7 +77,7 @@ local function told(line, s) -- a state, as text
   if not s then
     return '-'
   elseif #s == 24 and (byte(line) == 103 or byte(line) == 71) then
-    return string.format('%.0f:%.0f:%.0f', unpack('<ddd', s))
+    return format('%.0f:%.0f:%.0f', unpack('<ddd', s))
   end
   return string.find(s, ' ', 1, true) and '!' or s
 end
@@ -94,10 +95,39 @@ if #KEYS == 1 and byte(ARGV[1], 9) == 5 and byte(ARGV[2]) == 103 then -- one pla
   end
 end
 
+local reply, length = {now_text, 0, 0, 0, 0, 0}, 1
+local last = 0
+local texts, values, until_us, refusing = {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0} -- of a bill; room for most
+
+local function settle_plain(count) -- a bill of plain charges, to be written; false: it is another
+  local allowed = true
+  for i = 1, count do
+    local line, s = ARGV[last + i + 1], read(KEYS[last + i])
+    if byte(line) ~= 103 or (s and #s > 24) then
+      return false
+    end
+    local refuses
+    refuses, values[i], until_us[i] = plain(line, s)
+    if refuses == '!' then
+      return false
+    end
+    refusing[i], allowed, texts[i] = refuses, allowed and not refuses, told(line, s)
+  end
+  length = length + 1
+  reply[length] = allowed and '1' or '0'
+  for i = 1, count do
+    reply[length + i] = texts[i]
+    if values[i] and (allowed or refusing[i]) then
+      keep(KEYS[last + i], values[i], until_us[i])
+    end
+  end
+  last, length = last + count, length + count
+  return true
+end
+
 -- Each rule's `decide`: given a line, the state and what a flexible cost is lowered to (`true`: only say what fits), returns
 -- whether it refuses, what to store (nil: nothing), until when, whether the limit is enforced.
-local decide
-local function load_rules()
+local function load_settle() -- returns what decides a bill of any kind
 --@include shared.lua
 
   local function common(cost, flags, bend) -- the cost to decide, whether enforced, whether to count refusals
@@ -315,95 +345,77 @@ local function load_rules()
     [103] = gcra, [71] = gcra, [119] = windowed, [115] = sliding, [108] = log, [99] = concurrent,
     [98] = block, [97] = growing,
   }
-  return function(line, s, bend)
-    return rules[byte(line)](line, s, bend)
-  end
-end
-
-local reply = {now_text}
-local last = 0
-
-local function weigh(first, last, states, flexible) -- core.bill.grant and .settle: the verdict, what to store, until when, who refuses
-  local said, values, until_us, refusing = '1', {}, {}, {}
-  local bend
-  if flexible then -- core.bill.grant
-    decide = decide or load_rules()
+  local function weigh(first, last, states, flexible) -- core.bill.grant and .settle: the verdict, what to store, until when, who refuses
+    local said, values, until_us, refusing = '1', {}, {}, {}
+    local bend
+    if flexible then -- core.bill.grant
+      for i = first, last do
+        local fits = rules[byte(ARGV[i + 1])](ARGV[i + 1], states[i], true)
+        if fits == '?' then
+          return '?'
+        elseif fits then
+          bend = min(bend or fits, fits)
+        end
+      end
+      bend = bend and max(1, bend)
+    end
     for i = first, last do
-      local fits = decide(ARGV[i + 1], states[i], true)
-      if fits == '?' then
-        return '?'
-      elseif fits then
-        bend = math.min(bend or fits, fits)
+      local line, s = ARGV[i + 1], states[i]
+      local refuses, value, us, enforced
+      if byte(line) == 103 and (not s or #s <= 24) then
+        refuses, value, us = plain(line, s)
+        enforced = true
+      else
+        refuses, value, us, enforced = rules[byte(line)](line, s, bend)
+      end
+      if refuses == '?' or refuses == '!' then
+        return refuses
+      end
+      values[i], until_us[i], refusing[i] = value, us, refuses
+      if refuses and enforced then
+        said = '0'
       end
     end
-    bend = bend and math.max(1, bend)
+    return said, values, until_us, refusing
   end
-  for i = first, last do
-    local line, s = ARGV[i + 1], states[i]
-    local refuses, value, us, enforced
-    if byte(line) == 103 and (not s or #s <= 24) then
-      refuses, value, us = plain(line, s)
-      enforced = true
-    else
-      decide = decide or load_rules()
-      refuses, value, us, enforced = decide(line, s, bend)
-    end
-    if refuses == '?' or refuses == '!' then
-      return refuses
-    end
-    values[i], until_us[i], refusing[i] = value, us, refuses
-    if refuses and enforced then
-      said = '0'
-    end
-  end
-  return said, values, until_us, refusing
-end
 
-local function settle(low, high)
-  local first = last + 1
-  last = last + (low - low % 4) / 4 + high * 64
-  local bill = #reply + 1
-  reply[bill] = '!'
-  local states, foreign = {}, false
-  for i = first, last do
-    states[i] = read(KEYS[i])
-    local text = told(ARGV[i + 1], states[i])
-    reply[#reply + 1] = text
-    foreign = foreign or text == '!'
-  end
-  if foreign then
-    return
-  end
-  local fine, said, values, until_us, refusing = pcall(weigh, first, last, states, low % 4 >= 2)
-  if not fine or said == '!' then
-    return
-  end
-  reply[bill] = said
-  if low % 2 == 1 and said ~= '?' then
+  return function(low, high)
+    local first = last + 1
+    last = last + (low - low % 4) / 4 + high * 64
+    local bill = length + 1
+    reply[bill] = '!'
+    length = bill + last - first + 1
+    local states, foreign = {}, false
     for i = first, last do
-      if values[i] and (said == '1' or refusing[i]) then
-        keep(KEYS[i], values[i], until_us[i])
+      states[i] = read(KEYS[i])
+      local text = told(ARGV[i + 1], states[i])
+      reply[bill + 1 + i - first] = text
+      foreign = foreign or text == '!'
+    end
+    if foreign then
+      return
+    end
+    local fine, said, values, until_us, refusing = pcall(weigh, first, last, states, low % 4 >= 2)
+    if not fine or said == '!' then
+      return
+    end
+    reply[bill] = said
+    if low % 2 == 1 and said ~= '?' then
+      for i = first, last do
+        if values[i] and (said == '1' or refusing[i]) then
+          keep(KEYS[i], values[i], until_us[i])
+        end
       end
     end
   end
 end
 
+local settle
 for at = 9, #ARGV[1], 2 do
   local low, high = byte(ARGV[1], at, at + 1)
-  local line, s = ARGV[last + 2], ''
-  if low == 5 and high == 0 and byte(line) == 103 then -- one plain charge, to be written
-    s = read(KEYS[last + 1])
-  end
-  if s and (s == '' or #s > 24) then
+  if low % 4 ~= 1 or not settle_plain((low - 1) / 4 + high * 64) then
+    settle = settle or load_settle()
     settle(low, high)
-  else
-    last = last + 1
-    local bill = #reply + 1
-    local refuses, value, us = plain(line, s)
-    if value then
-      keep(KEYS[last], value, us)
-    end
-    reply[bill], reply[bill + 1] = refuses == '!' and '!' or refuses and '0' or '1', told(line, s)
   end
 end
-return table.concat(reply, ' ')
+return table.concat(reply, ' ', 1, length)
