@@ -91,3 +91,16 @@ def test_a_growing_wait_that_cannot_grow_names_all_three_times(longest: str, for
         "limit 'login': a growing wait begins with 30 seconds, so longest "
         f"({said[longest]}) must be at least that, and forgiven_after ({said[forgiven_after]}) at least longest"
     )
+
+
+@pytest.mark.parametrize("numbers", [(), (5,), (5, 1, 5, 1, 5), (9, 1, 5, 1), (9, 0), (9, -1), (5, -1, 7, 0, 1)])
+@pytest.mark.parametrize("algorithm", [one for one in Algorithm if one in RULES])
+def test_what_no_rule_wrote_is_not_taken_for_a_state(algorithm: Algorithm, numbers: tuple[int, ...]) -> None:
+    """Somebody else's numbers under our key are an error when they are read, not later when an outcome is asked for."""
+    rule = RULES[algorithm][1]
+    now = 1_700_000_000 * SECOND
+    try:
+        state = rule.load(numbers)
+    except (TypeError, ValueError):
+        return
+    assert rule.decide(state, now, 1)[1].remaining >= 0

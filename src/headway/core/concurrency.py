@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Outcome, Refused
-from headway.core.rule import CLOCK_SLACK_NS
+from headway.core.rule import CLOCK_SLACK_NS, in_order
 
 __all__ = ["Concurrency", "Leases"]
 
@@ -87,7 +87,7 @@ class Concurrency:
 
     def load(self, numbers: tuple[int, ...]) -> Leases:
         """See ``dump``."""
-        return numbers
+        return in_order(numbers, 3)
 
     def _live(self, state: Leases | None, now: int) -> tuple[list[_Triple], bool]:
         """The leases that are held at ``now``; one that lasts beyond the slack is cut to a whole ``ttl``."""

@@ -152,6 +152,10 @@ class Gcra:
 
     def load(self, numbers: tuple[int, ...]) -> TatState:
         """See ``dump``; another quota's ticks are converted when they are used."""
+        if len(numbers) != 2 and len(numbers) % 4 != 3:  # a debt comes with the records behind it, four numbers each
+            raise ValueError(f"{len(numbers)} numbers are no TAT")
+        if numbers[1] < 1:
+            raise ValueError(f"a TAT has no {numbers[1]} ticks per nanosecond")
         return numbers[0] if len(numbers) == 2 and numbers[1] == 1 else numbers
 
     def _paid_at(self, state: TatState) -> int:

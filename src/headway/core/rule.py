@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Outcome
 
-__all__ = ["CLOCK_SLACK_NS", "Rule", "State"]
+__all__ = ["CLOCK_SLACK_NS", "Rule", "State", "in_order"]
 
 State = Any
 """What a rule keeps of one key: an int or a tuple of ints. Only rules of the same algorithm read it."""
@@ -73,5 +73,21 @@ class Rule(Protocol):
         ...
 
     def load(self, numbers: tuple[int, ...]) -> State | None:
-        """The state that ``dump`` wrote, perhaps under another quota; None where it says nothing under this one."""
+        """The state that ``dump`` wrote, perhaps under another quota; None where it says nothing under this one.
+
+        Raises:
+            ValueError, TypeError: it wrote no such thing.
+        """
         ...
+
+
+def in_order(numbers: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """The numbers of a stored list, if they are one: groups of this size by instant, each ending in units of at least 1.
+
+    Raises:
+        ValueError: they are not.
+    """
+    instants = list(numbers[::size])
+    if len(numbers) % size or instants != sorted(instants) or min(numbers[size - 1 :: size], default=1) < 1:
+        raise ValueError(f"{len(numbers)} numbers that are no list of {size} each, by instant")
+    return numbers

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from headway.core.clearing import clears_after
 from headway.core.lease import Lease, Receipt
 from headway.core.outcome import Admitted, Never, Outcome, Refused
-from headway.core.rule import CLOCK_SLACK_NS
+from headway.core.rule import CLOCK_SLACK_NS, in_order
 
 __all__ = ["Arrivals", "SlidingLog"]
 
@@ -84,7 +84,7 @@ class SlidingLog:
 
     def load(self, numbers: tuple[int, ...]) -> Arrivals:
         """See ``dump``."""
-        return numbers
+        return in_order(numbers, 2)
 
     def _live(self, state: Arrivals | None, now: int) -> tuple[Arrivals, bool]:
         """The arrivals that still count, those beyond the slack in the future moved to ``now``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from headway.core.block import Block
@@ -192,25 +192,9 @@ def read_state(limit: Limit, text: str | None) -> State | None:
         return None
     try:
         numbers = tuple(map(int, text.split(":")))
-        fits = _SHAPES.get(limit.rule.__class__)
-        if fits is None or fits(len(numbers)):
-            return limit.rule.load(numbers)
-        raise ValueError(f"{len(numbers)} numbers")
+        return limit.rule.load(numbers)
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise foreign(f"{text[:40]!r} in a row of limit {limit.name!r}") from error
-
-
-def _is_tat(count: int) -> bool:
-    return count == 2 or count % 4 == 3  # a debt comes with the records behind it, four numbers each
-
-
-_SHAPES: Final[dict[type, Callable[[int], bool]]] = {
-    Gcra: _is_tat,
-    LeakyBucketQueue: _is_tat,
-    SlidingLog: lambda count: count % 2 == 0,
-    Concurrency: lambda count: count % 3 == 0,
-}
-"""How many numbers a state may be of, for rules that take any number of them."""
 
 
 def foreign(what: str) -> StoreUnusable:
