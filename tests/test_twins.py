@@ -61,8 +61,17 @@ POSTGRES_DIFFERENT = {
 }
 
 
+OWN_WAY = "trip"
+"""On Redis a loop's decisions travel together: the asynchronous limiter alone takes that way, in blocks that begin by asking for it."""
+
+
 class Stripped(ast.NodeTransformer):
-    """The asynchronous source as it would be without async and await."""
+    """The asynchronous source as it would be without async, await and its own way."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:  # ast's name
+        self.generic_visit(node)
+        asked = {part.attr.removeprefix("_") for part in ast.walk(node.test) if isinstance(part, ast.Attribute)}
+        return None if OWN_WAY in asked and not node.orelse else node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:  # ast's name
         self.generic_visit(node)
