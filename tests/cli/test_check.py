@@ -142,6 +142,26 @@ def test_a_store_that_cannot_decide_is_69(file: str, tmp_path: Path, capsys: pyt
     assert "is a folder" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("choice", "code", "sentence"),
+    [
+        ("deny", 69, "This request can't be checked"),
+        ("local", 0, "This request is allowed"),
+        ("allow", 0, "This request is"),
+    ],
+)
+def test_what_decided_without_the_store_is_not_kept_back(
+    choice: str, code: int, sentence: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Why the store did not decide is said beside the sentence, in one line, whatever ``on_store_failure`` made of it."""
+    store = POLICIES.replace("sqlite:///state.db", "redis://127.0.0.1:1/0")
+    Path(file).write_text(store.replace('by = "phone"', f'by = "phone"\non_store_failure = "{choice}"'))
+    assert check("codes", "phone=1", "--policy-file", file) == code
+    reason, said = capsys.readouterr().err.splitlines()
+    assert reason == "headway check: the store did not decide: Redis store 127.0.0.1:1: Connection refused"
+    assert said.startswith(sentence)
+
+
 def test_without_a_file_the_built_in_policy_decides(
     file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -113,6 +113,22 @@ def test_no_key_is_made_that_nobody_needs(home: Path, monkeypatch: pytest.Monkey
     assert not (home / "a.db.key").exists()
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_server_without_a_key_for_secrets_is_not_served(
+    asynchronous: bool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No key of each process's own: the error names the limit and the variable that all have to share."""
+    monkeypatch.delenv("HEADWAY_SECRET_KEY", raising=False)
+    (home / "limits.toml").write_text(
+        'store = "redis://127.0.0.1:1/0"\n[[policies.a.limits]]\nname = "sms"\nquota = "5/day"\nby = "phone"\nsecret = true\n'
+    )
+    file = read_policies(home / "limits.toml").policies()
+    with pytest.raises(ConfigError, match="limit 'sms' has secret attributes.* HEADWAY_SECRET_KEY, at least 16 bytes"):
+        open_policy_store(file, asynchronous=asynchronous)
+    monkeypatch.setenv("HEADWAY_SECRET_KEY", "from the environment")
+    assert open_policy_store(file, asynchronous=asynchronous)[1] is None
+
+
 def test_a_key_that_cannot_be_right_is_said(home: Path) -> None:
     """An empty or cut file is an error, never a weak key."""
     store = SqliteStore(home / "a.db")

@@ -78,6 +78,19 @@ def test_one_line_an_outage_and_counters_for_all(
     assert (breaker.failed_count, breaker.outages) == (6, 2)
 
 
+def test_its_name_is_not_said_twice(breaker: Breaker, caplog: pytest.LogCaptureFixture) -> None:
+    """An error that begins with the store's name is told without it, in the log and to those who are not let in."""
+    for _ in range(3):
+        breaker.failed(StoreUnavailable("store x: no route"))
+    with pytest.raises(StoreUnavailable, match=r"store x is away \(no route\)"):
+        breaker.enter()
+    breaker.answered(StoreUnavailable("store x: a key is held"))
+    assert caplog.messages == [
+        "store x is away: no route; on_store_failure decides until it is back",
+        "store x does not decide: a key is held; on_store_failure does",
+    ]
+
+
 def test_of_many_threads_one_tries(breaker: Breaker, clock: ManualClock) -> None:
     """When the pause is over, one of sixteen threads that come at once is let through."""
     outage(breaker)

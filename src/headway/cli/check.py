@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headway.cli import exit_codes
-from headway.cli.failing import fail
+from headway.cli.failing import fail, outages_told_once
 from headway.cli.policies import code_of, read_attributes, report, units
+from headway.cli.safe import safe
 from headway.errors import AttributeMissing, AttributeUnexpected, UnknownName
 
 if TYPE_CHECKING:
@@ -59,11 +60,14 @@ def run(args: argparse.Namespace) -> int:
     if file is None:
         return code_of(reading)
     try:
-        decision = _decide(file, args.policy, attributes, args.cost)
+        with outages_told_once():
+            decision = _decide(file, args.policy, attributes, args.cost)
     except (AttributeMissing, AttributeUnexpected, UnknownName) as error:
         return _wrong(str(error))
     if args.json:
         print(json.dumps(_document(decision), ensure_ascii=False))
+    if decision.degraded:
+        print(f"headway check: the store did not decide: {safe(decision.degraded)}", file=sys.stderr)
     print(decision.sentence(), file=sys.stderr)
     return _code(decision)
 

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from headway.cli import exit_codes
 from headway.cli.safe import safe
 from headway.errors import ExtraMissing
 
-__all__ = ["fail", "no_request", "unreadable", "unwritable"]
+__all__ = ["fail", "no_request", "outages_told_once", "unreadable", "unwritable"]
 
 
 def fail(command: str, problem: str, code: int) -> int:
     """Say what is wrong on standard error; the exit code, for the command to return."""
     print(f"headway {command}: {safe(problem)}", file=sys.stderr)
     return code
+
+
+@contextmanager
+def outages_told_once() -> Iterator[None]:
+    """Leave it to the command to say that the store did not decide; its log would say it beside that."""
+    import logging  # slow to import, and most commands need no store
+
+    def is_other(record: logging.LogRecord) -> bool:
+        return "on_store_failure" not in record.getMessage()
+
+    logger = logging.getLogger("headway.stores")
+    logger.addFilter(is_other)
+    try:
+        yield
+    finally:
+        logger.removeFilter(is_other)
 
 
 def unreadable(command: str, error: OSError | ValueError, name: str) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headway.cli import exit_codes
+from headway.cli.failing import outages_told_once
 from headway.cli.safe import safe
 from headway.errors import AttributeMissing, ConfigError, LimitError, StoreUnusable, UnknownName
 from headway.stores.shown import shown
@@ -176,7 +177,7 @@ def _reset(args: argparse.Namespace) -> int:
     if not planned:
         there = [limit for policy in policies for limit in policy.plain_limits]
         raise LimitError(
-            f"no limit is reset by {given}; the limits are "
+            f"no limit is reset by {given if attributes else 'nothing'}; the limits are "
             + "; ".join(f"{limit.name} by {', '.join(limit.by) or 'nothing (--limit)'}" for limit in there)
         )
     with _limiters(args, [policy for policy in policies if policy.name in planned]) as limiters:
@@ -312,7 +313,7 @@ def _opened(url: str, *, making: bool) -> Iterator[Store]:
         url += f"{'&' if '?' in url else '?'}install=false"
     store = open_store(url)
     try:
-        with closing(store):
+        with closing(store), outages_told_once():
             yield store
     finally:
         if made and file is not None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
 
+from headway.core.limit import Limit
 from headway.errors import ConfigError
-from headway.limiter.secret_file import secret_key
+from headway.limiter.secret_file import secret_key as _secret_key
 from headway.policy.builtin import builtin_policies
 from headway.policy.policy import PolicyFile
 from headway.policy.toml import Reading, read_policy_file
 from headway.stores.base import AsyncStore, Store
+from headway.stores.memory import MemoryStore
 from headway.stores.shown import shown
 from headway.stores.url import check_networked, is_networked, open_async_store, open_store
 
@@ -47,14 +50,32 @@ def open_policy_store(file: PolicyFile, *, asynchronous: bool = False) -> tuple[
         StoreUnusable: what the URL names cannot serve.
     """
     deadline = None if file.deadline_ns is None else file.deadline_ns / 1e9
+    limits = [limit for policy in file.policies.values() for limit in policy.plain_limits]
     if asynchronous and is_networked(file.store):
-        return open_async_store(file.store, deadline=deadline), None
+        later = open_async_store(file.store, deadline=deadline)
+        return later, secret_key(later, limits)
     store = open_store(file.store, base=file.folder, deadline=deadline)
     try:
-        return store, secret_key(store, [limit for policy in file.policies.values() for limit in policy.plain_limits])
+        return store, secret_key(store, limits)
     except BaseException:
         store.close()
         raise
+
+
+def secret_key(store: Store | AsyncStore, limits: Sequence[Limit]) -> bytes | None:
+    """The key that values of secret attributes are hashed with; None where the limiter finds it by itself.
+
+    Raises:
+        ConfigError: no key can be had.
+    """
+    secret = next((limit for limit in limits if limit.secret), None)
+    own = isinstance(store, MemoryStore) or hasattr(store, "path")
+    if secret is not None and not own and "HEADWAY_SECRET_KEY" not in os.environ:
+        raise ConfigError(
+            f"limit {secret.name!r} has secret attributes, and a store on a server has no key for them; expected the same "
+            "one in the environment of all who share the limit: HEADWAY_SECRET_KEY, at least 16 bytes"
+        )
+    return _secret_key(store, limits)
 
 
 def check_store_url(url: str) -> None:

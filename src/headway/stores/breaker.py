@@ -99,7 +99,7 @@ class Breaker:
         with self._lock:
             self.failed_count += 1
             self._in_a_row += 1
-            self.last_error = str(error) or type(error).__name__
+            self.last_error = self._reason(error)
             opens = not self.open and self._in_a_row >= self._until_open
             if opens:
                 self.open = True
@@ -116,7 +116,11 @@ class Breaker:
             if now < self._next_told:
                 return
             self._next_told = now + _TELL_S
-        _log("%s does not decide: %s; on_store_failure does", self.name, error, warning=True)
+        _log("%s does not decide: %s; on_store_failure does", self.name, self._reason(error), warning=True)
+
+    def _reason(self, error: BaseException) -> str:
+        """What went wrong; our own name is said once."""
+        return (str(error) or type(error).__name__).removeprefix(f"{self.name}: ")
 
     def after_fork(self) -> None:
         """In the child nobody holds the lock."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from headway.core.change import Change
 from headway.core.charge import Charge
@@ -18,7 +18,7 @@ from headway.stores.base import Answer
 from headway.stores.clock import Clock
 from headway.stores.memory import MemoryStore
 
-__all__ = ["ShareStore", "shared_limit"]
+__all__ = ["ShareStore", "read_share", "shared_limit"]
 
 _MOST_REMEMBERED: Final = 4096
 
@@ -56,6 +56,21 @@ class ShareStore(MemoryStore):
                 self._limits.clear()
             found = self._limits[id(limit)] = limit, shared_limit(limit, self.share)
         return found[1]
+
+
+def read_share(value: Any) -> Fraction:
+    """A share, of a number or a text such as "1/4".
+
+    Raises:
+        ValueError: it is none; says what is accepted.
+    """
+    try:
+        share = Fraction(value)
+    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
+        share = Fraction(0)
+    if not 0 < share <= 1:
+        raise ValueError("expected a fraction above 0 and up to 1, such as '1/4'")
+    return share
 
 
 def shared_limit(limit: Limit, share: Fraction) -> Limit:

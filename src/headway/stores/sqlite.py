@@ -209,7 +209,7 @@ class SqliteStore:
                 error.__cause__, sqlite3.Error | OSError
             ):  # not of one damaged row
                 self._calm_at = time.monotonic() + _CALM_S
-                self.breaker.failed(StoreUnavailable(str(error).removeprefix(f"{self.breaker.name}: ")))
+                self.breaker.failed(error)
             raise
         if self.breaker.open and time.monotonic() >= self._calm_at:
             self.breaker.succeeded()

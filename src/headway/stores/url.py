@@ -25,7 +25,7 @@ files: list[Callable[[Path], Store]] = []
 """For test tools: what opens the files of SQLite URLs instead of ``SqliteStore``, the last one."""
 
 _POSTGRES = ("postgresql:", "postgres:")
-_REDIS = ("redis:", "rediss:", "unix:", "redis+", "rediss+")
+_REDIS = ("redis://", "rediss://", "unix://", "redis+", "rediss+")
 
 
 def open_store(url: str, *, base: Path | None = None, deadline: float | None = None) -> Store:

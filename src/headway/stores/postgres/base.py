@@ -18,6 +18,7 @@ from headway.stores.postgres.codec import DAMAGED, foreign
 from headway.stores.postgres.failures import FORBIDDEN, GONE, alone, is_outage, is_read_only, reason
 from headway.stores.postgres.flows import Advanced, Flow, advance
 from headway.stores.postgres.schema import FOREIGN, SCHEMA_VERSION, check_schema, grant_sql, quoted, schema_sql
+from headway.stores.share import read_share
 from headway.stores.shown import shown as shown_url
 from headway.stores.shown import unwritable
 
@@ -105,7 +106,10 @@ class BasePostgresStore:
         self.inside = quoted(self.schema)
         self.unlogged: bool = chosen.get("unlogged", False)
         self.install: bool = chosen.get("install", True)
-        self.share = _share(chosen.get("share", 1))
+        try:
+            self.share = read_share(chosen.get("share", 1))
+        except ValueError as error:
+            raise ConfigError(f"share is {share!r}; {error}") from None
         self.clock = clock
         self._ready = False
         self._in_doubt = False
@@ -220,9 +224,9 @@ class BasePostgresStore:
     def failed(self, error: BaseException) -> StoreError:
         """The same, for a call that went through the breaker, which hears of it."""
         if is_outage(error) or (isinstance(self.where, str) and is_read_only(error)):
-            self.breaker.failed(StoreUnavailable(reason(error).removeprefix(f"{self.breaker.name}: ")))
+            self.breaker.failed(StoreUnavailable(reason(error)))
         elif getattr(error, "sqlstate", None) is not None or isinstance(error, StoreUnusable):
-            self.breaker.answered(StoreUnavailable(reason(error).removeprefix(f"{self.breaker.name}: ")))
+            self.breaker.answered(StoreUnavailable(reason(error)))
         return error if isinstance(error, StoreError) else self._error(error)
 
     def _error(self, error: BaseException) -> StoreError:
@@ -327,7 +331,14 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
     made = f"postgresql://{parts.netloc}{parts.path}{'?' if rest else ''}{'&'.join(rest)}"
     from headway.stores.postgres.connections import check_libpq  # it imports this module
 
-    check_libpq(made, said)
+    try:
+        check_libpq(made, said)
+    except ConfigError as error:
+        if "query parameter" in str(error):
+            raise ConfigError(
+                f"{error}; known are {', '.join(_OPTIONS)}, and what libpq knows, such as sslmode"
+            ) from None
+        raise
     return made, chosen
 
 
@@ -342,15 +353,5 @@ _OPTIONS: Final[Mapping[str, Callable[[str], Any]]] = {
     "schema": str,
     "unlogged": _flag,
     "install": _flag,
-    "share": str,
+    "share": read_share,
 }
-
-
-def _share(value: Any) -> Fraction:
-    try:
-        share = Fraction(value)
-    except (ValueError, TypeError, ZeroDivisionError, OverflowError):
-        share = Fraction(0)
-    if not 0 < share <= 1:
-        raise ConfigError(f"share is {value!r}; expected a fraction above 0 and up to 1, such as '1/4'")
-    return share
