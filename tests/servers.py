@@ -6,6 +6,7 @@ What is missing skips loudly, with the reason (a failure under ``CI=true``, see 
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import re
@@ -13,6 +14,7 @@ import secrets
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import threading
@@ -92,7 +94,7 @@ class Server:
                 raise RuntimeError(f"{self.command} does not answer:\n{(self.folder / 'log').read_text()[-2000:]}")
             time.sleep(0.01)
 
-    def ask(self, *parts: bytes, patience: float = 1) -> bytes:
+    def ask(self, *parts: bytes, patience: float = 5) -> bytes:
         """What it says to one command, raw; nothing if it does not within so many seconds."""
         packed = b"*%d\r\n" % len(parts) + b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
         try:
@@ -104,6 +106,11 @@ class Server:
                 return said
         except OSError:
             return b""
+
+    def flush(self) -> None:
+        """Forget all keys, before it returns: a command that is still on its way would empty the next test's server."""
+        said = self.ask(b"FLUSHALL", patience=30)
+        assert said == b"+OK\r\n", said
 
     def kill(self) -> None:
         """As a power cut: ``kill -9``."""
@@ -155,6 +162,20 @@ def redis_server(kind: str, *options: str, port: int | None = None) -> Iterator[
     finally:
         server.stop()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sockets_to(port: int) -> set[int]:
+    """The sockets of this process that are connected to that port, by their numbers in the system; no forgotten ones."""
+    gc.collect()
+    found = set()
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208  # numbers, no paths
+        with suppress(OSError):  # the folder's own descriptor is gone; one that listens has no peer
+            number = os.fstat(int(name))
+            if stat.S_ISSOCK(number.st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as one:
+                    if one.family == socket.AF_INET and one.getpeername()[1] == port:
+                        found.add(number.st_ino)
+    return found
 
 
 class Proxy:
@@ -293,7 +314,7 @@ class Cluster:
 
     def flush(self) -> None:
         for server in self.servers:
-            server.ask(b"FLUSHALL")
+            server.flush()
 
     @staticmethod
     def _text(reply: bytes) -> bytes:
@@ -333,12 +354,12 @@ def redis_cluster_replica(kind: str, cluster: Cluster, number: int) -> Iterator[
 
 @contextmanager
 def redis_sentinel(master: Server, *, quorum: int = 1) -> Iterator[Server]:
-    """A Sentinel that watches a master under the name ``main`` and fails over within a second or two."""
+    """A Sentinel that watches a master under the name ``main`` and fails over within some seconds, and not because this machine is busy."""
     port = free_port()
     folder = Path(tempfile.mkdtemp(prefix="headway-sentinel-"))
     (folder / "sentinel.conf").write_text(
         f"port {port}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {master.port} {quorum}\n"
-        "sentinel down-after-milliseconds main 300\nsentinel failover-timeout main 2000\n"
+        "sentinel down-after-milliseconds main 1000\nsentinel failover-timeout main 2000\n"
     )
     sentinel = Server([master.command[0], str(folder / "sentinel.conf"), "--sentinel"], port, folder)
     try:

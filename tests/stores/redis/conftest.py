@@ -24,12 +24,12 @@ def one_server() -> Iterator[Server]:
 @pytest.fixture
 def server(every_server: Server) -> Server:
     """Each kind of server in turn."""
-    every_server.ask(b"FLUSHALL")
+    every_server.flush()
     return every_server
 
 
 @pytest.fixture
 def redis(one_server: Server) -> Server:
     """The oldest server we work with, where one kind is enough."""
-    one_server.ask(b"FLUSHALL")
+    one_server.flush()
     return one_server

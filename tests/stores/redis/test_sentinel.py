@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -9,23 +10,24 @@ from contextlib import ExitStack
 
 import pytest
 
-from headway import Limit, Limiter
+from headway import AsyncLimiter, Limit, Limiter
 from headway.core.charge import Charge
 from headway.errors import StoreError, StoreUnavailable
 from headway.stores.base import Store
 from headway.stores.redis import AsyncRedisStore, RedisStore
 from headway.testing import blocking
-from servers import Server, free_port, redis_sentinel, redis_server
+from servers import REDIS, Server, free_port, redis_sentinel, redis_server
 
 LIMIT = Limit("l", "1000 per 365 days", by="id")
 
 
 @pytest.fixture
-def service() -> Iterator[tuple[Server, Server, Server]]:
+def service(request: pytest.FixtureRequest) -> Iterator[tuple[Server, Server, Server]]:
     """A master, its replica, and the Sentinel that watches them."""
+    kind = getattr(request, "param", "redis-6.2")
     with ExitStack() as stack:
-        master = stack.enter_context(redis_server("redis-6.2"))
-        replica = stack.enter_context(redis_server("redis-6.2", "--replicaof", "127.0.0.1", str(master.port)))
+        master = stack.enter_context(redis_server(kind, "--repl-diskless-sync-delay", "0"))
+        replica = stack.enter_context(redis_server(kind, "--replicaof", "127.0.0.1", str(master.port)))
         _until(lambda: b"master_link_status:up" in replica.ask(b"INFO", b"replication"))
         sentinel = stack.enter_context(redis_sentinel(master))
         _until(lambda: str(replica.port).encode() in sentinel.ask(b"SENTINEL", b"REPLICAS", b"main"))
@@ -70,25 +72,37 @@ def test_after_a_failover_the_new_master_decides(kind: str, service: tuple[Serve
     store.close()
 
 
+@pytest.mark.parametrize("service", REDIS, indirect=True)
 def test_a_master_that_was_demoted_is_left_for_the_new_one(service: tuple[Server, Server, Server]) -> None:
     """A failover by command: the old master answers READONLY, and the same call is decided by the new one, once."""
-    _, replica, sentinel = service
-    store = RedisStore(f"redis+sentinel://127.0.0.1:{sentinel.port}/main?deadline=5s")
+    master, replica, sentinel = service
+    url = f"redis+sentinel://127.0.0.1:{sentinel.port}/main?deadline=10s"
+    stores = [opened(kind, url) for kind in ("sync", "async")]
+    limiter, loop = Limiter(LIMIT, store=url, namespace="n"), asyncio.new_event_loop()
+    later = AsyncLimiter(LIMIT, store=url, namespace="n")
     charge = Charge("n", LIMIT, "k", 1)
-    assert store.advance([charge]).outcomes[0].remaining == 999
+
+    def told() -> list[object]:
+        outcomes = [store.advance([charge]).outcomes[0] for store in stores]
+        decisions = [limiter.hit(id="k"), loop.run_until_complete(later.hit(id="k"))]
+        return [*(outcome.remaining for outcome in outcomes), *(one.degraded or one.remaining for one in decisions)]
+
+    assert told() == [999, 998, 997, 996]
+    master.replicated()
     _until(lambda: sentinel.ask(b"SENTINEL", b"FAILOVER", b"main") == b"+OK\r\n")
     _until(lambda: b"role:master" in replica.ask(b"INFO", b"replication"))
     _until(lambda: str(replica.port).encode() in sentinel.ask(b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", b"main"))
-    left = []
-    for _ in range(200):
-        try:
-            left.append(store.advance([charge]).outcomes[0].remaining)
-        except StoreError:
-            threading.Event().wait(0.05)
-        if len(left) == 3:
-            break
-    assert left == [998, 997, 996]
-    store.close()
+    assert (
+        master.ask(b"REPLICAOF", b"127.0.0.1", b"%d" % replica.port) == b"+OK\r\n"
+    )  # as the Sentinel does, 10 s later
+    assert told() == [995, 994, 993, 992]
+    replica.flush()
+    assert told() == [999, 998, 997, 996]  # it was this one that decided
+    limiter.close()
+    loop.run_until_complete(later.close())
+    loop.close()
+    for store in stores:
+        store.close()
 
 
 def test_an_unknown_service_is_named(service: tuple[Server, Server, Server]) -> None:

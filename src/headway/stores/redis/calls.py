@@ -157,7 +157,7 @@ def together(flows: Sequence[Flow[_Value]]) -> Flow[list[_Value | StoreError]]:
 
 def _hop(topology: Topology, slot: int | None, node: Node, failed: Failed) -> Flow[_Hop | None]:
     """Where to go after a reply that says that nothing was done there, and what to say first; None: nowhere."""
-    kind, _, rest = failed.text.partition(" ")
+    kind, rest = failed.kind, failed.text.partition(" ")[2]
     if kind in ("MOVED", "ASK") and slot is not None:
         host, _, port = rest.partition(" ")[2].rpartition(":")
         if not port.isdecimal():
