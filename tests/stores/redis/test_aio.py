@@ -7,18 +7,17 @@ import gc
 import os
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import redis as redis_py
 
-from headway import AsyncLimiter, Limit, LimitError, Quota
+from headway import AsyncLimiter, Decision, Limit, Limiter, LimitError, Quota
 from headway.core.charge import Charge
 from headway.errors import StoreUnavailable
 from headway.stores.base import Answer
 from headway.stores.redis import AsyncRedisStore
 from headway.stores.redis.bills import Bill, Decided
-from servers import Proxy, Server, proxy
+from servers import Proxy, Server, proxy, sockets_to
 
 LIMIT = Limit("l", "1000 per 365 days", by="id")
 OTHER = Limit("o", "1000 per 365 days", by="id", algorithm="fixed-window")
@@ -91,6 +90,28 @@ def test_a_bill_that_no_script_can_decide_fails_alone(redis: Server) -> None:
         await store.close()
 
     asyncio.run(main())
+
+
+def test_a_limiter_of_too_many_limits_fails_alone(redis: Server) -> None:
+    """Its hits say what is too many, also without asyncio, and another limiter's on the same connection are decided."""
+    many = [Limit(f"l{number}", "5/s", by="id") for number in range(2**14)]
+    few = (LIMIT, OTHER)
+
+    async def main() -> None:
+        async with AsyncLimiter(*few, store=redis.url) as fine, AsyncLimiter(*many, store=redis.url) as too_many:
+            await fine.hit(id="k")
+            asked = [limiter.hit(id="k") for limiter in (fine, fine, too_many, fine)]
+            *before, failed, after = await asyncio.gather(*asked, return_exceptions=True)
+            assert isinstance(failed, LimitError)
+            assert "16384 limits at once; Redis decides at most 16383 together" in str(failed)
+            assert [one.degraded for one in (*before, after) if isinstance(one, Decision)] == [None] * 3
+        async with AsyncLimiter(*many[1:], store=redis.url) as most:
+            assert len((await most.hit(id="k")).outcomes) == 2**14 - 1
+
+    asyncio.run(main())
+    with pytest.raises(LimitError, match="at most 16383 together"):
+        Limiter(*many, store=redis.url).hit(id="k")
+    assert Limiter(*many[1:], store=redis.url).hit(id="k").degraded is None
 
 
 def test_a_call_that_is_alone_goes_at_once(redis: Server) -> None:
@@ -238,44 +259,27 @@ def test_one_store_serves_several_event_loops(redis: Server) -> None:
     for _ in range(3):
         asyncio.run(main())
     assert sorted(told) == list(range(300, 1000))
-    assert len(_sockets(redis.port)) == 0
-
-
-def _sockets(port: int) -> set[str]:
-    """The sockets of this process that are connected to that port."""
-    gc.collect()
-    connected = set()
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if int(fields[2].split(":")[1], 16) == port:
-            connected.add(f"socket:[{fields[9]}]")
-    ours = set()
-    for number in os.listdir("/proc/self/fd"):  # noqa: PTH208  # as many as there are
-        try:
-            ours.add(os.readlink(f"/proc/self/fd/{number}"))  # noqa: PTH115  # its text, not a path
-        except OSError:
-            continue
-    return ours & connected
+    assert len(sockets_to(redis.port)) == 0
 
 
 def test_ten_thousand_limiters_of_one_loop_take_one_socket(redis: Server) -> None:
     """They share their line; the last one to close closes it, and limiters that are forgotten leave none behind."""
 
     async def main() -> None:
-        before = len(_sockets(redis.port))
+        before = len(sockets_to(redis.port))
         limiters = [AsyncLimiter(LIMIT, store=redis.url) for _ in range(10_000)]
         await asyncio.gather(*(limiter.hit(id="k") for limiter in limiters[::100]))
-        assert len(_sockets(redis.port)) - before == 1
+        assert len(sockets_to(redis.port)) - before == 1
         for limiter in limiters[:-1]:
             await limiter.close()
         assert (await limiters[-1].hit(id="k")).degraded is None
         await limiters[-1].close()
-        assert len(_sockets(redis.port)) == before
+        assert len(sockets_to(redis.port)) == before
         for _ in range(50):
             assert (await AsyncLimiter(LIMIT, store=redis.url).hit(id="k")).degraded is None
         gc.collect()
         await asyncio.sleep(0.05)
-        assert len(_sockets(redis.port)) - before <= 1
+        assert len(sockets_to(redis.port)) - before <= 1
 
     asyncio.run(main())
 
@@ -290,15 +294,15 @@ def test_a_child_closes_its_copy_of_the_connection(redis: Server) -> None:
         return str(answer.outcomes[0].remaining)
 
     async def main() -> None:
-        others = _sockets(redis.port)
+        others = sockets_to(redis.port)
         await store.advance(bill())
-        inherited = _sockets(redis.port) - others
+        inherited = sockets_to(redis.port) - others
         assert len(inherited) == 1
         reading, writing = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                shared = len(_sockets(redis.port) & inherited)
+                shared = len(sockets_to(redis.port) & inherited)
                 asyncio.events._set_running_loop(None)  # what a child that goes on in a loop of its own does
                 said = asyncio.new_event_loop().run_until_complete(child())
                 os.write(writing, f"{said} {shared}".encode())

@@ -196,7 +196,7 @@ class History:
 def test_scripts_decide_and_change_as_the_core_does(redis: Server, block: int, back: bool) -> None:
     """On random histories of all algorithms, with reservations, debts, partial grants and shadows, nothing differs."""
     for seed in range(block * 25, block * 25 + 25):
-        redis.ask(b"FLUSHALL")
+        redis.flush()
         history = History(seed, redis.url)
         try:
             for _ in range(60):

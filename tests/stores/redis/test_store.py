@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import pickle
 import time
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +22,7 @@ from headway.core.outcome import Admitted, Refused
 from headway.errors import LimitError, StoreUnusable
 from headway.stores.redis import AsyncRedisStore, RedisStore
 from headway.stores.redis.keys import stored_key
-from servers import Server, free_port, redis_server
+from servers import Server, free_port, redis_server, sockets_to
 
 ALL = (
     Limit("gcra", "5 per 2s", by="id"),
@@ -159,7 +157,7 @@ def test_a_key_costs_few_bytes_however_often_it_is_hit(server: Server, quota: st
 
 def test_scripts_that_are_lost_are_loaded_again_and_nothing_counts_twice(server: Server) -> None:
     """FS-12 (long2ice/fastapi-limiter#19, #32, #68): after SCRIPT FLUSH each call is decided, once: AAAD."""
-    limiter = Limiter(Limit("l", "3 per 60s", by="id"), Limit("all", "100 per 60s"), store=server.url)
+    limiter = Limiter(Limit("l", "3 per 365 days", by="id"), Limit("all", "100 per 365 days"), store=server.url)
     allowed = [limiter.hit(id="k").allowed]
     client(server).script_flush()
     allowed += [limiter.hit(id="k").allowed for _ in range(3)]
@@ -177,7 +175,7 @@ def test_ten_tasks_survive_a_script_flush(redis: Server) -> None:
     """FS-12: decisions that travel together are decided once each when their script is gone."""
 
     async def main() -> int:
-        limiter = AsyncLimiter(Limit("l", "50 per 60s"), store=redis.url)
+        limiter = AsyncLimiter(Limit("l", "50 per 365 days"), store=redis.url)
         await limiter.hit()
         client(redis).script_flush()
         decisions = await asyncio.gather(*(limiter.hit() for _ in range(60)))
@@ -197,7 +195,7 @@ def test_a_clients_options_make_no_difference(server: Server, protocol: int, dec
         valkey.Valkey(port=server.port, protocol=protocol, decode_responses=decode),
         f"{server.url}&protocol={protocol}",
     ]
-    limit = Limit("l", "3 per 7s", by="id")
+    limit = Limit("l", "3 per 365 days", by="id")
     for number, where in enumerate(clients):
         with RedisStoreOpened(where) as store:
             left = [store.advance([Charge("n", limit, f"k{number}", 1)]).outcomes[0].remaining for _ in range(4)]
@@ -217,7 +215,7 @@ class RedisStoreOpened:
 
 def test_a_password_and_a_database_are_used() -> None:
     """AUTH and SELECT are said before anything else; a wrong password names the server and what it said."""
-    limit = Limit("l", "3 per 7s", by="id")
+    limit = Limit("l", "3 per 365 days", by="id")
     with redis_server("redis-6.2", "--requirepass", "secret") as server:
         right = f"redis://:secret@127.0.0.1:{server.port}/3"
         with RedisStoreOpened(right) as store:
@@ -250,8 +248,8 @@ def test_a_quota_that_doubles_cannot_hold_is_refused_at_construction(redis: Serv
 def test_times_are_the_servers_and_on_its_grid(redis: Server) -> None:
     """The decision's clock is Redis's, in whole microseconds; a wait told is enough and not too long."""
     limiter = Limiter(Limit("l", "50/s burst 1", by="id"), store=redis.url)
-    limiter.hit(id="k")
-    refused = limiter.hit(id="k")
+    while (refused := limiter.hit(id="k")).allowed:
+        pass  # a busy machine is slower than the limit
     assert isinstance(refused.binding, Refused)
     assert 0 < refused.retry_after <= 0.02
     until = time.monotonic() + refused.retry_after
@@ -263,8 +261,8 @@ def test_times_are_the_servers_and_on_its_grid(redis: Server) -> None:
 
 def test_a_copy_connects_for_itself(redis: Server) -> None:
     """A pickled store, and a limiter's, decide on the same state through connections of their own."""
-    limit = Limit("l", "3 per 60s", by="id")
-    store = RedisStore(redis.url, deadline=2, refusal_cache=0.5, share="1/2")
+    limit = Limit("l", "3 per 365 days", by="id")
+    store = RedisStore(redis.url, deadline=6, refusal_cache=0.5, share="1/2")
     store.advance([Charge("n", limit, "k", 1)])
     copied = pickle.loads(pickle.dumps(store))
     assert (copied.deadline, copied.refusal_cache, copied.share) == (store.deadline, store.refusal_cache, store.share)
@@ -277,7 +275,7 @@ def test_a_copy_connects_for_itself(redis: Server) -> None:
 
 def test_a_pickled_limiter_works_on(redis: Server) -> None:
     """A limiter of either kind, sent elsewhere, decides on the same state with the same options through its own sockets."""
-    limit = Limit("l", "4 per 60s", by="id")
+    limit = Limit("l", "4 per 365 days", by="id")
     limiter = Limiter(limit, store=redis.url)
     assert limiter.hit(id="k").remaining == 3
     copied = pickle.loads(pickle.dumps(limiter))
@@ -328,17 +326,17 @@ def _spent_by_processes(method: str, url: str) -> None:
 def test_a_child_shares_no_socket_with_its_parent(redis: Server) -> None:
     """After a fork the child's store connects anew, and the parent's connection goes on undisturbed."""
     store = RedisStore(redis.url, deadline=5)
-    limit = Limit("l", "100 per 60s", by="id")
-    others = _sockets(redis.port)
+    limit = Limit("l", "100 per 365 days", by="id")
+    others = sockets_to(redis.port)
     store.advance([Charge("n", limit, "k", 1)])
-    inherited = _sockets(redis.port) - others
+    inherited = sockets_to(redis.port) - others
     assert len(inherited) == 1
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             left = store.advance([Charge("n", limit, "k", 1)]).outcomes[0].remaining
-            os.write(writing, f"{left} {len(_sockets(redis.port) & inherited)}".encode())
+            os.write(writing, f"{left} {len(sockets_to(redis.port) & inherited)}".encode())
         finally:
             os._exit(0)
     os.waitpid(child, 0)
@@ -350,41 +348,27 @@ def test_a_child_shares_no_socket_with_its_parent(redis: Server) -> None:
     store.close()
 
 
-def _sockets(port: int) -> set[str]:
-    """The sockets of this process that are connected to that port."""
-    connected = set()
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if int(fields[2].split(":")[1], 16) == port:
-            connected.add(f"socket:[{fields[9]}]")
-    ours = set()
-    for link in list(Path("/proc/self/fd").iterdir()):
-        with suppress(OSError):  # the folder's own descriptor is gone
-            ours.add(str(link.readlink()))
-    return ours & connected
-
-
 def test_ten_thousand_limiters_take_one_socket(redis: Server) -> None:
     """Limiters with the same URL share their connections; the last one to close closes them; none is left behind."""
-    before = len(_sockets(redis.port))
+    before = len(sockets_to(redis.port))
     limit = Limit("l", "100000 per 60s", by="id")
     limiters = [Limiter(limit, store=redis.url) for _ in range(10_000)]
     for limiter in limiters[::100]:
         limiter.hit(id="k")
-    assert len(_sockets(redis.port)) - before == 1
+    assert len(sockets_to(redis.port)) - before == 1
     for limiter in limiters:
         limiter.close()
-    assert len(_sockets(redis.port)) == before
+    assert len(sockets_to(redis.port)) == before
     for _ in range(200):
         Limiter(limit, store=redis.url).hit(id="k")
     del limiter, limiters
-    assert len(_sockets(redis.port)) - before <= 1
+    assert len(sockets_to(redis.port)) - before <= 1
 
 
 def test_a_closed_store_may_be_used_again(redis: Server) -> None:
     """A decision after ``close`` opens a connection anew."""
     store = RedisStore(redis.url)
-    limit = Limit("l", "3 per 60s", by="id")
+    limit = Limit("l", "3 per 365 days", by="id")
     for expected in (2, 1, 0):
         assert store.advance([Charge("n", limit, "k", 1)]).outcomes[0].remaining == expected
         store.close()
@@ -401,22 +385,22 @@ def test_a_reservation_outlives_its_units(redis: Server) -> None:
     while time.monotonic() < until:
         pass
     assert client(redis).pttl(stored_key(charge)) > 50_000
-    assert store.change([Change(charge, Receipt(answer.now, 1, 7, answer.outcomes[0]), take=1000)]) == (True,)
+    assert store.change([Change(charge, Receipt(answer.now, 1, 7, answer.outcomes[0]), take=100_000)]) == (True,)
     assert not store.advance([Charge("n", limit, "k", 1)]).allowed
     store.close()
 
 
 def test_a_changed_quota_visits_every_key(redis: Server) -> None:
     """``proportional`` keeps the share in use of each of a thousand keys, ``reset`` forgets them, others are untouched."""
-    limiter = Limiter(Limit("l", "10 per 600s", by="id"), Limit("m", "10 per 600s", by="id"), store=redis.url)
+    limiter = Limiter(Limit("l", "10 per 365 days", by="id"), Limit("m", "10 per 365 days", by="id"), store=redis.url)
     for number in range(700):
         limiter.hit(id=f"k{number}", cost=5)
-    limiter.change_quota("l", "1000 per 600s", keep="proportional")
+    limiter.change_quota("l", "1000 per 365 days", keep="proportional")
     for number in range(0, 700, 50):
         outcomes = limiter.peek(id=f"k{number}", cost=0).outcomes
-        assert 495 <= outcomes["l"].remaining <= 510
+        assert outcomes["l"].remaining == 500
         assert outcomes["m"].remaining == 5
-    limiter.change_quota("l", "20 per 600s", keep="reset")
+    limiter.change_quota("l", "20 per 365 days", keep="reset")
     assert limiter.peek(id="k5", cost=0).outcomes["l"].remaining == 20
     assert limiter.peek(id="k5", cost=0).outcomes["m"].remaining == 5
     limiter.close()

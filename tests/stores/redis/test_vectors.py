@@ -52,7 +52,7 @@ def opened(way: str, url: str, clock: ManualClock, *limits: Limit) -> Iterator[A
 def test_redis_answers_the_vectors(company: int, way: str, server: Server, clock: ManualClock) -> None:
     """Every field of every step is the exact one at the microsecond that Redis counts, whatever way it is asked."""
     for vector in VECTORS:
-        server.ask(b"FLUSHALL")
+        server.flush()
         model = ExactGcra(vector["emission_interval"], vector["burst"], Fraction(10))
         limits = [Limit("l", quota_of(vector), by="id"), *[Limit("loose", "1000000000/s", by="id")] * company]
         with opened(way, server.url, clock, *limits) as ask:
@@ -73,7 +73,7 @@ def test_redis_keeps_the_tables(way: str, server: Server, clock: ManualClock) ->
     start = clock.now
     for table, case in CASES:
         on_grid = all(Fraction(step["at"]) * 10**6 % 1 == 0 for step in case["steps"])
-        server.ask(b"FLUSHALL")
+        server.flush()
         described = case.get("limits") or [{"name": "l", **case["limit"]}]
         limits = tuple(
             Limit(one.get("name", "l"), one["quota"], by="id", algorithm=one.get("algorithm")) for one in described
