@@ -21,7 +21,7 @@ from headway.testing import blocking
 from servers import Proxy, Server, free_port, proxy, redis_server
 
 LIMIT = Limit("l", "1000 per 365 days", by="id")
-SLACK_S = 1.5
+SLACK_S = 3.0
 """What a busy machine may add to a time that is looked at."""
 
 
@@ -42,7 +42,19 @@ def left(server: Server, key: str = "k") -> int:
         store.close()
 
 
-def eventually(attempt: Callable[[], object], seconds: float = 10) -> None:
+class Calls:
+    """Calls of a store, each of which may have been charged though nobody was told so."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.count = 0
+
+    def one(self) -> None:
+        self.count += 1
+        ask(self.store)
+
+
+def eventually(attempt: Callable[[], object], seconds: float = 30) -> None:
     """Until it raises no store error."""
     until = time.monotonic() + seconds
     while True:
@@ -53,6 +65,13 @@ def eventually(attempt: Callable[[], object], seconds: float = 10) -> None:
             time.sleep(0.02)
         else:
             return
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < until
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -73,15 +92,18 @@ KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
 @KINDS
 def test_a_dead_server_costs_microseconds(kind: str) -> None:
     """Once the breaker is open a call takes well under a millisecond of work and is told what is the matter."""
-    store = opened(free_port(), kind)
+    store = opened(free_port(), kind, deadline=5)
     for _ in range(3):
         with pytest.raises(StoreUnavailable, match="refused"):
             ask(store)
-    begin = time.process_time()
+    begin, spent = time.monotonic(), time.process_time()
+    tried = 0
     for _ in range(300):
-        with pytest.raises(StoreUnavailable, match="is away"):
+        with pytest.raises(StoreUnavailable) as told:
             ask(store)
-    assert (time.process_time() - begin) / 300 < 0.002
+        tried += "is away" not in str(told.value)
+    assert tried <= 1 + time.monotonic() - begin  # a call a second
+    assert (time.process_time() - spent) / 300 < 0.002
     store.close()
 
 
@@ -115,10 +137,14 @@ def test_a_slow_or_silent_server_costs_the_deadline_three_times_and_then_nothing
             ask(store)
         assert time.monotonic() - begin < 0.15 + SLACK_S
     begin = time.monotonic()
+    tried = 0
     for _ in range(100):
-        with pytest.raises(StoreUnavailable, match="is away"):
+        with pytest.raises(StoreUnavailable) as told:
             ask(store)
-    assert time.monotonic() - begin < SLACK_S
+        tried += "is away" not in str(told.value)
+    took = time.monotonic() - begin
+    assert tried <= 1 + took  # a call a second
+    assert took < 0.15 * tried + SLACK_S
     between.mode = "pass"
     eventually(lambda: ask(store))
     store.close()
@@ -151,8 +177,9 @@ def test_a_stopped_server_charges_nobody_who_gave_up(kind: str, own: Server) -> 
     finally:
         own.resume()
     assert left(own) == before
-    eventually(lambda: ask(store))
-    assert left(own) == before - 1
+    goes_on = Calls(store)
+    eventually(goes_on.one)
+    assert before - goes_on.count <= left(own) <= before - 1
     store.close()
 
 
@@ -185,17 +212,15 @@ def test_kill_and_restart_in_mid_load(own: Server) -> None:
     for worker in workers:
         worker.start()
     for _ in range(2):
+        wait_until(lambda: bool(seen) and seen[-1].degraded is None)
         own.kill()
+        wait_until(lambda: seen[-1].degraded is not None)
         own.start()
-    until = time.monotonic() + 10
-    while time.monotonic() < until and (not seen or seen[-1].degraded):
-        time.sleep(0.02)
+    wait_until(lambda: seen[-1].degraded is None)
     stop.set()
     for worker in workers:
         worker.join(20)
         assert not worker.is_alive()
-    assert any(decision.degraded for decision in seen)
-    assert limiter.hit(id="k").degraded is None
     limiter.close()
 
 
@@ -204,7 +229,7 @@ def test_each_limit_decides_what_an_outage_means(mode: str, own: Server, caplog:
     """FS-20: deny refuses for a second, allow passes, local grants its share here; the shared state rules again afterwards."""
     caplog.set_level(logging.INFO, "headway.stores")
     limit = Limit("l", "8 per 365 days", by="id", on_store_failure=mode)
-    limiter = Limiter(limit, store=f"redis://127.0.0.1:{own.port}?deadline=1s&refusal_cache=0&share=1/4")
+    limiter = Limiter(limit, store=f"redis://127.0.0.1:{own.port}?deadline=10s&refusal_cache=0&share=1/4")
     for _ in range(2):
         assert limiter.hit(id="k").degraded is None
     own.kill()
@@ -214,10 +239,7 @@ def test_each_limit_decides_what_an_outage_means(mode: str, own: Server, caplog:
     assert all(decision.degraded for decision in decisions)
     assert str(own.port) in str(decisions[-1].degraded)
     own.start()
-    until = time.monotonic() + 5
-    while limiter.peek(id="k").degraded:
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    wait_until(lambda: limiter.peek(id="k").degraded is None)
     assert [limiter.hit(id="k").degraded for _ in range(10)] == [None] * 10
     assert not limiter.hit(id="k").allowed
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
@@ -297,9 +319,7 @@ def test_a_replica_does_not_decide(own: Server) -> None:
     """READONLY: a server that is a replica now is an error, and charges nothing."""
     with redis_server("redis-6.2", "--replicaof", "127.0.0.1", str(own.port)) as replica:
         store = opened(replica.port, deadline=5)
-        until = time.monotonic() + 10
-        while b"master_link_status:up" not in replica.ask(b"INFO", b"replication") and time.monotonic() < until:
-            time.sleep(0.02)
+        wait_until(lambda: b"master_link_status:up" in replica.ask(b"INFO", b"replication"))
         with pytest.raises(StoreUnavailable, match="READONLY"):
             ask(store)
         assert left(own) == 1000
@@ -316,17 +336,19 @@ def test_a_loading_server_is_an_error(kind: str, own: Server) -> None:
     ask(store)
     client.save()
     client.config_set("key-load-delay", "500")  # microseconds a key; every 2 MB it looks at its clients
-    loading = threading.Thread(target=lambda: _ignored(lambda: client.execute_command("DEBUG", "RELOAD", "NOSAVE")))
-    loading.start()
     said = ""
-    until = time.monotonic() + 10
-    while "LOADING" not in said and time.monotonic() < until:
-        try:
-            ask(store, cost=0)
-        except StoreUnavailable as error:
-            said = str(error)
+    for _ in range(5):  # it takes a second, which a busy machine may sleep through
+        loading = threading.Thread(target=lambda: _ignored(lambda: client.execute_command("DEBUG", "RELOAD", "NOSAVE")))
+        loading.start()
+        while not said and loading.is_alive():
+            try:
+                ask(store, cost=0)
+            except StoreUnavailable as error:
+                said = str(error)
+        loading.join(30)
+        if said:
+            break
     assert f"{own.port}: LOADING" in said
-    loading.join(30)
     eventually(lambda: ask(store))
     assert left(own) == 998
     store.close()
@@ -361,7 +383,7 @@ def test_an_outage_of_the_asynchronous_store_ends_too(own: Server) -> None:
     """Fifty tasks meet a dead server: all are told, the loop never blocks, and afterwards all are decided again."""
 
     async def main() -> tuple[int, int, float]:
-        limiter = AsyncLimiter(Limit("l", "100000 per 365 days"), store=f"redis://127.0.0.1:{own.port}?deadline=1s")
+        limiter = AsyncLimiter(Limit("l", "100000 per 365 days"), store=f"redis://127.0.0.1:{own.port}?deadline=3s")
         await asyncio.gather(*(limiter.hit() for _ in range(50)))
         own.kill()
         begin = asyncio.get_running_loop().time()
@@ -394,4 +416,4 @@ def test_nothing_runs_on_after_close(own: Server) -> None:
         await later.close()
 
     asyncio.run(main())
-    assert set(threading.enumerate()) == before
+    assert set(threading.enumerate()) <= before
