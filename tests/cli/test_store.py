@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import sqlite3
 import sys
 from contextlib import closing
@@ -90,6 +91,18 @@ def test_inspect_without_a_policy_asks_whether_the_store_answers(capsys: pytest.
         assert "secret" not in err
         assert err.count("\n") == 1
     assert not Path("typo.db").exists()
+
+
+def test_a_slow_server_is_not_given_up_as_soon_as_a_request_would(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server has the command's own patience to answer, or the deadline of the URL where that has one."""
+    monkeypatch.setattr("headway.cli.store._PATIENCE_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+        for option, says in [("", "no answer within 0.3 s"), ("?deadline=20ms", "no answer within 0.02 s")]:
+            assert store("inspect", url + option) == 69
+            assert says in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["add_parser"]
 
 _CODES = "Exit codes: 0 done, 69 the store could not be asked, 64 usage, 78 the URL or the policy file."
+_PATIENCE_S = 5.0
 _URL = "where the state is, such as redis://host:6379/0, postgresql://user@host/database or sqlite:///limits.db"
 
 
@@ -33,7 +34,8 @@ def add_parser(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser = commands.add_parser(
         "store",
         help="look into a store, reset keys, prepare a database, measure",
-        description="Look into a store and take care of it: every kind, by its URL. " + _CODES,
+        description="Look into a store and take care of it: every kind, by its URL. A server has 5 s for each answer, where "
+        "the URL names no deadline. " + _CODES,
     )
     parser.set_defaults(run=lambda _: _help(parser))
     ours = parser.add_subparsers(metavar="COMMAND", title="commands")
@@ -311,7 +313,7 @@ def _opened(url: str, *, making: bool) -> Iterator[Store]:
         print("headway store: a memory store lives in its process; this one is new and empty", file=sys.stderr)
     if url.startswith(("postgresql:", "postgres:")) and not making and "install=" not in url:
         url += f"{'&' if '?' in url else '?'}install=false"
-    store = open_store(url)
+    store = open_store(url, deadline=_deadline(url))
     try:
         with closing(store), outages_told_once():
             yield store
@@ -319,6 +321,13 @@ def _opened(url: str, *, making: bool) -> Iterator[Store]:
         if made and file is not None:
             for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
                 file.with_name(name).unlink(missing_ok=True)
+
+
+def _deadline(url: str) -> float | None:
+    """Seconds for each answer of a server: a person waits longer than a request does; None: what the URL says."""
+    from headway.stores.url import is_networked
+
+    return _PATIENCE_S if is_networked(url) and "deadline=" not in url else None
 
 
 def _file(url: str) -> Path | None:
