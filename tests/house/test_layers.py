@@ -19,6 +19,7 @@ ALSO = {
     "stores/postgres/aio_connections.py": "psycopg",
     "stores/postgres/borrowed.py": "psycopg",
     "stores/postgres/connections.py": "psycopg",
+    "stores/postgres/places.py": "psycopg",
     "adapters/rest_framework.py": "rest_framework",
 }
 """Modules whose name does not say what they need: what pytest asks for, and the packages called after their server."""

@@ -26,7 +26,7 @@ THEIRS = {
     "service/lease.py": {"token"},  # a lease's token
     "service/uvicorn_h11.py": {"data"},  # asyncio.Protocol's method
     "stores/postgres/codec.py": {"token"},  # a lease's token
-    "stores/redis/aio_wire.py": {"data", "context"},  # asyncio.Protocol's method; a TLS context
+    "stores/redis/aio_wire.py": {"data"},  # asyncio.Protocol's method
     "stores/redis/codec.py": {"token"},  # a lease's token
     "stores/redis/deciding.py": {"token"},  # a lease's token
     "stores/redis/handshake.py": {"context"},  # a TLS context

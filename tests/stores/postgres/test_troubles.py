@@ -17,7 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 from headway import AsyncLimiter, Limit, Limiter, StoreUnavailable, StoreUnusable
 from headway.core.charge import Charge
 from headway.stores.postgres.base import MOST_CONNECTIONS
-from headway.stores.postgres.connections import hosts_of
+from headway.stores.postgres.places import hosts_of
 from headway.stores.postgres.sync import PostgresStore
 from stores.postgres.server import PostgresServer, postgres_server
 
@@ -91,7 +91,7 @@ def test_a_role_s_settings_do_not_matter(setting: str, url: str, schema: str, ow
 def test_a_held_key_is_no_outage(url: str, owner: psycopg.Connection) -> None:
     """However often it is waited for in vain: the breaker stays closed, and other keys are decided."""
     PostgresStore(url).init()
-    store = PostgresStore(url, deadline=0.2)
+    store = PostgresStore(url, deadline=0.6)
     limiter = Limiter(Limit("l", "9 per 365 days", by="id", on_store_failure="allow"), store=store)
     assert limiter.hit(id="held").degraded is None
     with psycopg.connect(url.partition("?")[0]) as holder:

@@ -11,8 +11,10 @@ import psycopg
 from psycopg import waiting
 
 from headway.errors import StoreUnavailable
+from headway.stores.lookup import find_addresses
 from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
-from headway.stores.postgres.connections import has_ended, hosts_of, sockets
+from headway.stores.postgres.connections import has_ended, sockets
+from headway.stores.postgres.places import NO_ADDRESS, at_addresses, hosts_of, name_in, no_address
 
 __all__ = ["LoopConnection", "LoopConnections", "leave", "shared_by_loops"]
 
@@ -128,10 +130,27 @@ async def _connected(url: str, end: float) -> LoopConnection:
     for left in range(len(places), 0, -1):
         now = clock()
         try:
+            return await _reached(places[-left], now + (end - now) / left)
+        except (psycopg.Error, OSError):
+            if left == 1:
+                raise
+    raise AssertionError  # there is a last one
+
+
+async def _reached(host: str, end: float) -> LoopConnection:
+    """The same of one host's addresses."""
+    name = name_in(host)
+    try:
+        async with asyncio.timeout_at(end):
+            places = at_addresses(host, None if name is None else await find_addresses(*name))
+    except NO_ADDRESS as error:
+        raise no_address(host, error) from error
+    clock = asyncio.get_running_loop().time
+    for left in range(len(places), 0, -1):
+        now = clock()
+        try:
             async with asyncio.timeout_at(now + (end - now) / left):
                 return await LoopConnection.connect(places[-left], autocommit=True)
-        except UnicodeError as error:  # of the codec for names in other scripts
-            raise OSError(f"no name of a host ({error})") from error
         except (psycopg.Error, TimeoutError):
             if left == 1:
                 raise

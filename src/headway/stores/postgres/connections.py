@@ -11,22 +11,22 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
-from functools import lru_cache
-from ipaddress import ip_address
+from contextlib import contextmanager
 from typing import Any, Final
 
 import psycopg
 from psycopg import generators
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
 from headway.errors import ConfigError, StoreUnavailable
 from headway.stores.breaker import Breaker
+from headway.stores.lookup import addresses_of
 from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
 from headway.stores.postgres.failures import is_in_order
+from headway.stores.postgres.places import NO_ADDRESS, at_addresses, hosts_of, name_in, no_address
 
 __all__ = [
     "Connection",
@@ -34,7 +34,6 @@ __all__ = [
     "breaker_of",
     "check_libpq",
     "has_ended",
-    "hosts_of",
     "leave",
     "shared_connections",
     "sockets",
@@ -211,51 +210,30 @@ def _connected(url: str, end: float) -> PGconn:
     """The first of the URL's hosts that lets us in; one that says nothing leaves the others their part of the time."""
     places = hosts_of(url)
     for left in range(len(places), 0, -1):
-        now, place = time.monotonic(), places[-left]
+        now = time.monotonic()
         try:
-            return until(_known(generators.connect(place), _is_looked_up(place)), now + (end - now) / left)  # type: ignore[no-any-return]  # a generator's
-        except (psycopg.Error, TimeoutError):
+            return _reached(places[-left], now + (end - now) / left)
+        except (psycopg.Error, OSError):
             if left == 1:
                 raise
     raise AssertionError  # there is a last one
 
 
-@lru_cache(maxsize=64)
-def hosts_of(url: str) -> tuple[str, ...]:
-    """What to connect to, one host after the other; libpq would wait for the first that says nothing as long as it likes.
-
-    Only libpq knows how to choose one of several at random, or to prefer one of a kind.
-    """
-    said: dict[str, Any] = conninfo_to_dict(url)
-    names = str(said.get("host") or "").split(",")
-    addresses = str(said.get("hostaddr") or "").split(",")
-    count = max(len(names), len(addresses))
-    ports = str(said.get("port") or "").split(",")
-    asked = said.get("target_session_attrs"), said.get("load_balance_hosts")
-    if count == 1 or asked[0] == "prefer-standby" or asked[1] not in (None, "disable"):
-        return (url,)
-    if any(len(given) not in (1, count) for given in (names, addresses, ports)):
-        return (url,)  # libpq says what is wrong with it
-    places = []
-    for index in range(count):
-        own = {"host": names, "hostaddr": addresses, "port": ports}
-        chosen = {name: given[index % len(given)] or None for name, given in own.items()}
-        places.append(make_conninfo(**{**said, **chosen}))
-    return tuple(places)
-
-
-@lru_cache(maxsize=64)
-def _is_looked_up(place: str) -> bool:
-    """Whether the host has a name that is not this machine's."""
-    said = conninfo_to_dict(place)
-    host = str(said.get("hostaddr") or said.get("host") or "/")
-    if host.startswith(("/", "@")) or host == "localhost":
-        return False
+def _reached(host: str, end: float) -> PGconn:
+    """The same of one host's addresses."""
+    name = name_in(host)
     try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return True
-    return False
+        places = at_addresses(host, None if name is None else addresses_of(*name, end))
+    except NO_ADDRESS as error:
+        raise no_address(host, error) from error
+    for left in range(len(places), 0, -1):
+        now = time.monotonic()
+        try:
+            return until(_known(generators.connect(places[-left])), now + (end - now) / left)  # type: ignore[no-any-return]  # a generator's
+        except (psycopg.Error, TimeoutError):
+            if left == 1:
+                raise
+    raise AssertionError  # there is a last one
 
 
 def has_ended(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> bool:
@@ -339,9 +317,9 @@ _stepping = threading.RLock()
 """Held where sockets come and go that are not among these yet: nothing forks meanwhile."""
 
 
-def _known(gen: Any, looked_up: bool) -> Any:
+def _known(gen: Any) -> Any:
     """The steps of a connection that is made, its socket known between any two of them."""
-    with nullcontext() if looked_up else _stepping:  # looking up may take its time: nobody else waits for that
+    with _stepping:
         descriptor, wanted = next(gen)
         _connecting.add(descriptor)
     try:

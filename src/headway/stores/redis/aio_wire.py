@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from headway.errors import StoreUnavailable
+from headway.stores.lookup import find_addresses
 from headway.stores.redis.handshake import context_of, greeting, no_name, problem_of
 from headway.stores.redis.resp import Failed, Reply, Unreadable, parse
 from headway.stores.redis.settings import Node, Settings
@@ -53,11 +54,8 @@ class AsyncWire(asyncio.Protocol):
             async with asyncio.timeout_at(until):
                 if node.path:
                     _, wire = await loop.create_unix_connection(cls, node.path)
-                elif settings.tls is not None:
-                    context = context_of(settings.tls)
-                    _, wire = await loop.create_connection(cls, node.host, node.port, ssl=context)
                 else:
-                    _, wire = await loop.create_connection(cls, node.host, node.port)
+                    wire = await cls._reached(settings, node, until)
                 commands = greeting(settings, await _credentials(settings, node))
                 for reply in await wire.trip(b"".join(commands), len(commands), until) if commands else ():
                     if isinstance(reply, Failed | Unreadable):
@@ -69,6 +67,24 @@ class AsyncWire(asyncio.Protocol):
                 raise no_name(node, error) from error
             raise
         return wire
+
+    @classmethod
+    async def _reached(cls, settings: Settings, node: Node, until: float) -> AsyncWire:
+        """To the first of the host's addresses that answers; one that says nothing leaves the others their part of the time."""
+        loop = asyncio.get_running_loop()
+        secure: dict[str, Any] = {}
+        if settings.tls is not None:
+            secure = {"ssl": context_of(settings.tls), "server_hostname": node.host}
+        problem = OSError("the host has no address")
+        places = await find_addresses(node.host, node.port)
+        for left, (*_, address) in zip(range(len(places), 0, -1), places, strict=True):
+            now = loop.time()
+            try:
+                async with asyncio.timeout_at(now + (until - now) / left):
+                    return (await loop.create_connection(cls, *address[:2], **secure))[1]
+            except OSError as error:
+                problem = error
+        raise problem
 
     async def trip(self, packed: bytes, count: int, until: float) -> list[Reply]:
         """Send commands and wait for as many replies.

@@ -12,6 +12,7 @@ import time
 from typing import Any
 
 from headway.errors import StoreUnavailable
+from headway.stores.lookup import addresses_of
 from headway.stores.redis.handshake import context_of, greeting, no_name, problem_of
 from headway.stores.redis.resp import Failed, Reply, Unreadable, parse
 from headway.stores.redis.settings import Node, Settings
@@ -161,19 +162,19 @@ def _connected(settings: Settings, node: Node, until: float) -> socket.socket:
 
 
 def _reached(node: Node, until: float) -> socket.socket:
-    """A connection to the first of the host's addresses that answers, all of them tried within the deadline."""
+    """A connection to the first of the host's addresses that answers, all of them found and tried within the deadline."""
     problem: OSError = OSError("the host has no address")
     try:
-        places = socket.getaddrinfo(node.host, node.port, type=socket.SOCK_STREAM)
+        places = addresses_of(node.host, node.port, until)
     except ValueError as error:  # of the codec for names in other scripts
         raise no_name(node, error) from error
-    for family, kind, protocol, _, address in places:
+    for untried, (family, kind, protocol, _, address) in zip(range(len(places), 0, -1), places, strict=True):
         left = until - time.monotonic()
         if left <= 0:
             raise TimeoutError("the deadline has passed")
         made = socket.socket(family, kind, protocol)
         try:
-            made.settimeout(left)
+            made.settimeout(left / untried)  # one that says nothing leaves the others their part of the time
             made.connect(address)
         except BaseException as error:
             made.close()
