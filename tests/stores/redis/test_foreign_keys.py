@@ -25,7 +25,20 @@ LIMITS = [
     Limit("log", "5 per day", by="id", algorithm="sliding-log"),
     Limit("waits", "1 per 30s", by="id", algorithm="growing-wait"),
 ]
-HELD = [b"", b"hello: world", b"hello:world", b"nan", b"x" * 24, b"1 1 - 1 -", b"9" * 400, b"r1:2:3", None]
+HELD = [
+    b"",
+    b"hello: world",
+    b"hello:world",
+    b"nan",
+    b"x" * 24,
+    b"1 1 - 1 -",
+    b"9" * 400,
+    b"r1:2:3",
+    b" 5",
+    b"0x10",
+    b"1e15",
+    None,
+]
 """None: a list."""
 
 
@@ -39,19 +52,12 @@ def spoilt(server: Server, limit: Limit, key: str, held: bytes | None) -> None:
         client.set(stored, held)
 
 
-def is_ours(limit: Limit, held: bytes | None) -> bool:
-    """A bucket's fractions are 24 bytes, whatever they are."""
-    return held == b"x" * 24 and limit.name in ("bucket", "thirds")
-
-
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)
 def test_the_error_names_the_key_and_a_reset_mends_it(limit: Limit, server: Server) -> None:
     """Alone and beside another limit, asked by a limiter or as a store: the decision is degraded and says which key it is."""
     other = Limit("other", "5 per day", by="id", algorithm="fixed-window")
     name = stored_key(Charge("default", limit, "k", 1)).decode()
     for held in HELD:
-        if is_ours(limit, held):
-            continue
         for limits in ([limit], [limit, other]):
             limiter = Limiter(*limits, store=server.url)
             spoilt(server, limit, "k", held)
@@ -85,9 +91,30 @@ def test_who_travels_with_it_is_decided_as_ever(limit: Limit, server: Server) ->
             await limiter.reset(id="b")
 
     for held in HELD:
-        if not is_ours(limit, held):
-            spoilt(server, limit, "spoilt", held)
-            asyncio.run(main(held))
+        spoilt(server, limit, "spoilt", held)
+        asyncio.run(main(held))
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.parametrize("company", ["gcra", "fixed-window"])
+def test_nothing_of_its_bill_is_charged(company: Any, at: int, server: Server) -> None:
+    """Wherever it stands among the limits, the others are as if nobody had asked, and what it holds stays as it is."""
+    limits = [Limit(f"l{i}", "5 per day", by="id", algorithm="gcra" if i == at else company) for i in range(3)]
+    client = redis_py.Redis(port=server.port)
+
+    async def main(held: bytes | None) -> None:
+        async with AsyncLimiter(*limits, store=server.url + "&refusal_cache=0") as limiter:
+            await limiter.hit(id="first")
+            asked = [limiter.hit(id=name) for name in ("sent", "spoilt", "spoilt")]
+            assert [decision.degraded is None for decision in await asyncio.gather(*asked)] == [True, False, False]
+
+    for held in HELD:
+        spoilt(server, limits[at], "spoilt", held)
+        keys = [stored_key(Charge("default", limit, "spoilt", 1)) for limit in limits]
+        before = client.dump(keys[at])
+        asyncio.run(main(held))
+        assert Limiter(*limits, store=server.url).hit(id="spoilt").degraded
+        assert [client.dump(key) for key in keys] == [before if i == at else None for i in range(3)], held
 
 
 @pytest.mark.parametrize("kind", [RedisStore, AsyncRedisStore])
@@ -97,7 +124,7 @@ def test_what_is_given_back_to_it_is_refused_by_name(kind: Any, redis: Server) -
     store = RedisStore(redis.url) if kind is RedisStore else blocking(AsyncRedisStore(redis.url))
     limiter = Limiter(limit, store=store)
     first, second = limiter.hit(id="k"), limiter.hit(id="other")
-    for held in [b"", b"hello:world", b"nan", b"x" * 24, b"r1:2:3", None]:
+    for held in [b"", b"hello:world", b"nan", b"x" * 24, b"r1:2:3", b"5", b"1:2:3", None]:
         spoilt(redis, limit, "k", held)
         with pytest.raises(StoreUnusable, match="headway did not write"):
             limiter.refund(first)

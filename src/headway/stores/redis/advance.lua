@@ -4,7 +4,7 @@
 -- Returns "late now" if it is too late, else "now", then per bill "1" (admitted), "0", "?" (the calendar's boundaries do not
 -- reach) or "!" (a key holds what no state is; nothing was done), and each state before ("!": one that cannot be told).
 local SLACK = 10000000 -- core.rule.CLOCK_SLACK_NS in microseconds
-local call, unpack, byte, format, ceil = redis.call, struct.unpack, string.byte, string.format, math.ceil
+local call, unpack, byte, format, ceil, find = redis.call, struct.unpack, string.byte, string.format, math.ceil, string.find
 local whole = format('%d', 4503599627370496) == '4503599627370496' and '%d' or '%.0f' -- the former is faster, where it has 64 bits
 local given = tonumber(ARGV[#KEYS + 2])
 local now, now_text = given, nil
@@ -30,18 +30,20 @@ local function keep(key, value, us) -- `us`: when it may be forgotten
   end
 end
 
-local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reservations: whether it refuses, what to store, until when
+local function plain(line, s) -- core.gcra.Gcra.decide, without debt and reservations: whether it refuses ("!": no state), what to store, until when
   local cw, cf, depth_w, depth_f, d = unpack('<ddddd', line, 2)
   local w, f, changed, refuses = 0, 0, false, false
   if s then
     local other = d
     if #s == 24 then
       w, f, other = unpack('<ddd', s)
-    else
-      w = tonumber(s)
-      if not w then
+      if not (w >= 0 and w < 9007199254740992 and f >= 0 and f < other) then
         return '!'
       end
+    elseif find(s, '^%d+$') then
+      w = s + 0
+    else
+      return '!'
     end
     if other ~= d and f > 0 then -- another quota's fraction: rounded up
       w, f = w + 1, 0
@@ -79,7 +81,11 @@ local function told(line, s) -- a state, as text
   elseif #s == 24 and (byte(line) == 103 or byte(line) == 71) then
     return format('%.0f:%.0f:%.0f', unpack('<ddd', s))
   end
-  return string.find(s, ' ', 1, true) and '!' or s
+  return find(s, ' ', 1, true) and '!' or s
+end
+
+local function read_by_plain(s) -- `told`, where `plain` has found a state
+  return not s and '-' or #s == 24 and format('%.0f:%.0f:%.0f', unpack('<ddd', s)) or s
 end
 
 --@include read.lua
@@ -88,10 +94,13 @@ if #KEYS == 1 and byte(ARGV[1], 9) == 5 and byte(ARGV[2]) == 103 then -- one pla
   local line, s = ARGV[2], read(KEYS[1])
   if not s or #s <= 24 then
     local refuses, value, us = plain(line, s)
+    if refuses == '!' then
+      return now_text .. ' ! ' .. told(line, s)
+    end
     if value then
       keep(KEYS[1], value, us)
     end
-    return now_text .. (refuses == '!' and ' ! ' or refuses and ' 0 ' or ' 1 ') .. told(line, s)
+    return now_text .. (refuses and ' 0 ' or ' 1 ') .. read_by_plain(s)
   end
 end
 
@@ -102,8 +111,12 @@ local texts, values, until_us, refusing = {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 
 local function settle_plain(count) -- a bill of plain charges, to be written; false: it is another
   local allowed = true
   for i = 1, count do
-    local line, s = ARGV[last + i + 1], read(KEYS[last + i])
-    if byte(line) ~= 103 or (s and #s > 24) then
+    local line = ARGV[last + i + 1]
+    if byte(line) ~= 103 then
+      return false
+    end
+    local s = read(KEYS[last + i])
+    if s and #s > 24 then
       return false
     end
     local refuses
@@ -111,7 +124,7 @@ local function settle_plain(count) -- a bill of plain charges, to be written; fa
     if refuses == '!' then
       return false
     end
-    refusing[i], allowed, texts[i] = refuses, allowed and not refuses, told(line, s)
+    refusing[i], allowed, texts[i] = refuses, allowed and not refuses, read_by_plain(s)
   end
   length = length + 1
   reply[length] = allowed and '1' or '0'

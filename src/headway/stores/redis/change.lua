@@ -38,7 +38,7 @@ local function windowed(line, s, units, take)
   local changed = false
   local w, e, used
   if s then
-    local found = fields(s)
+    local found = fields(s, 2)
     w, e = instant(found[1])
     used = tonumber(found[2])
     if not after(w, e, now, 0) then
@@ -69,7 +69,7 @@ local function sliding(line, s, units, take)
   local pw, pe, end_w, end_e = unpack('<dddd', line, 42)
   local qw, qe = pw, pe
   if s then
-    qw, qe = instant(fields(s)[2])
+    qw, qe = instant(fields(s, 4)[2])
   end
   local changed = false
   local w, e, current, previous, capped = counters(s, qw, qe)
@@ -92,7 +92,7 @@ local function log(line, s, units, take)
   local pw, pe, at_w, at_e = unpack('<dddd', line, 42)
   local all, changed = {}, take > 0
   local gone_w, gone_e = plus(at_w, at_e, pw, pe)
-  local found = s and fields(s) or {}
+  local found = s and fields(s, 0, 2) or {}
   for i = 1, #found, 2 do
     local w, e = instant(found[i])
     local left = tonumber(found[i + 1])

@@ -3,18 +3,20 @@
 -- what was given back "g" at:ticks w:ticks f:floor w:floor f:expires, and for each open reservation
 -- token:charged w:charged f:low w:low f:expires. "-" stands for NOTHING_YET.
 
-local function tat(s, d) -- w, f, debt w, debt f, reservations, given back; another quota's fractions are rounded up
-  if #s < 20 then
-    return tonumber(s), 0, 0, 0, {}
+local function tat(s, d) -- w, f, debt w, debt f, reservations, given back (another quota's fractions are rounded up); raises an error where it is none
+  if #s < 24 then
+    assert(string.find(s, '^%d+$'))
+    return s + 0, 0, 0, 0, {}
   end
   if #s == 24 then
     local w, f, other = struct.unpack('<ddd', s)
+    assert(w >= 0 and w < 9007199254740992 and f >= 0 and f < other)
     if other ~= d and f > 0 then
       return w + 1, 0, 0, 0, {}
     end
     return w, f, 0, 0, {}
   end
-  local found = fields(sub(s, 2))
+  local found = fields(sub(s, 2), 5, 6)
   local w, f, dw, df = tonumber(found[1]), tonumber(found[2]), tonumber(found[4]), tonumber(found[5])
   local foreign = tonumber(found[3]) ~= d
   if foreign then

@@ -30,12 +30,13 @@ local function up(w, e) -- whole microseconds, rounded up
   return e > 0 and w + 1 or w
 end
 
-local function fields(text) -- raises an error where there are none
-  assert(string.find(text, '^%d'))
+local function fields(text, before, every) -- so many, and any number of groups of `every`; raises an error where they are not that
+  assert(string.find(text, '^%d[%dg:-]*$'))
   local found = {}
   for field in gmatch(text, '[^:]+') do
     found[#found + 1] = field
   end
+  assert(#found == before or (every and #found > before and fmod(#found - before, every) == 0))
   return found
 end
 
@@ -123,7 +124,7 @@ local function window(s, mode, pw, pe, line, pos) -- Windowed._open: end w, end 
   if not s then
     return w, e, 0, false
   end
-  local found = fields(s)
+  local found = fields(s, 2)
   local sw, se = instant(found[1])
   if not after(sw, se, now, 0) then
     return w, e, 0, false
@@ -145,7 +146,7 @@ local function counters(s, pw, pe) -- SlidingWindow._seen: end w, end e, current
   if not s then
     return w, e, 0, 0, false
   end
-  local found = fields(s)
+  local found = fields(s, 4)
   local sw, se = instant(found[1])
   local qw, qe = instant(found[2])
   local lw, le = plus(sw, se, qw, qe)
@@ -183,7 +184,7 @@ end
 -- core.sliding_log: "instant:units:…", oldest first; the log is a list of {w, e, units}.
 
 local function live_log(s, pw, pe) -- SlidingLog._live, units in all, capped
-  local found = s and fields(s) or {}
+  local found = s and fields(s, 0, 2) or {}
   local log, used, capped = {}, 0, false
   for i = 1, #found, 2 do
     local w, e = instant(found[i])
@@ -245,7 +246,7 @@ local function by_expiry(a, b)
 end
 
 local function live_leases(s, pw, pe) -- Concurrency._live (without a period: _held), units held, capped
-  local found = s and fields(s) or {}
+  local found = s and fields(s, 0, 3) or {}
   local leases, held = {}, 0
   for i = 1, #found, 3 do
     local w, e = instant(found[i])
@@ -289,7 +290,7 @@ local function attempts(s, forgiven_w, forgiven_e) -- GrowingWait._seen: made, l
   if not s then
     return 0, now, 0, false
   end
-  local found = fields(s)
+  local found = fields(s, 2)
   local w, e = instant(found[2])
   local gone_w, gone_e = plus(w, e, forgiven_w, forgiven_e)
   if not after(gone_w, gone_e, now, 0) then
