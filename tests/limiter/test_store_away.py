@@ -188,3 +188,49 @@ def test_what_a_lost_answer_gave_back_is_not_given_back_twice(clock: ManualClock
         except StoreUnavailable:
             continue
     assert limiter.peek(id="k", cost=0).remaining == 40
+
+
+class Waiting:
+    """An asynchronous store that is asked, and is away when the test lets it answer."""
+
+    def __init__(self, short: bool) -> None:
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+        if short:
+            self.short = lambda namespace, limits: lambda keys, costs: None
+            self.trip = lambda namespace, limits: self.fail
+
+    async def fail(self, *_: Any, **__: Any) -> Any:
+        self.asked.set()
+        await self.go.wait()
+        raise StoreUnavailable("pulled the plug")
+
+    advance = change = requota = clear = clears_after = reset = fail
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.parametrize("short", [True, False])
+def test_what_changes_while_a_store_is_asked_is_not_what_the_stand_in_decides(short: bool) -> None:
+    """The stand-in charges the attributes, cost and limits of the call, whatever they have become when the store fails."""
+
+    async def main() -> None:
+        store = Waiting(short)
+        limiter = AsyncLimiter(Limit("l", "5 per day", by="id", on_store_failure="local"), store=store)
+        for change in ("clear", "quota"):
+            store.asked.clear()
+            store.go.clear()
+            facts: dict[str, object] = {"id": change}
+            asked = asyncio.ensure_future(limiter.hit(facts, cost=5))
+            await store.asked.wait()
+            if change == "clear":
+                facts.clear()
+            else:
+                await limiter.change_quota("l", "2 per day")
+            store.go.set()
+            decision = await asked
+            assert (decision.allowed, decision.local) == (True, True), change
+            assert decision.outcomes["l"].remaining == 0
+            assert limiter._stand_in.advance([Charge("default", limiter.limits[0], change, 1)]).allowed is False
+
+    asyncio.run(main())

@@ -91,15 +91,18 @@ class AsyncLimiter(BaseLimiter):
                     found = way[0](facts, cost)
                     if found is not None:
                         return Decision.by(way[1], found)
-                if self._trip is not None:
-                    bill_of, trip, plan = self._trip
-                    asked = bill_of(facts, cost)
-                    if asked is not None:
-                        allowed, at, states = await trip(*asked)
-                        return Decision.by(plan, (allowed, at, asked[1], asked[0], states))
             except StoreError as error:
                 bill = (plan := self.plan).charges(plan.keys(facts), plan.costs(cost))
                 return await self._drive(degraded(plan, bill, time.time_ns(), error))
+            if self._trip is not None:
+                bill_of, trip, plan = self._trip
+                asked = bill_of(facts, cost)
+                if asked is not None:
+                    try:
+                        allowed, at, states = await trip(*asked)
+                    except StoreError as error:  # meanwhile the attributes may be others, and the plan another
+                        return await self._drive(degraded(plan, plan.charges(*asked), time.time_ns(), error))
+                    return Decision.by(plan, (allowed, at, asked[1], asked[0], states))
         return await self._decide(attributes, named, cost, up_to=up_to)
 
     async def peek(

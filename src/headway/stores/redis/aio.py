@@ -19,7 +19,7 @@ from headway.stores.redis import sweeping
 from headway.stores.redis.aio_lane import trips
 from headway.stores.redis.aio_shared import lines_of
 from headway.stores.redis.base import BaseRedisStore
-from headway.stores.redis.bills import Bill, Decided
+from headway.stores.redis.bills import MOST_TOGETHER, Bill, Decided
 from headway.stores.redis.keys import stored_key
 from headway.stores.redis.lane import Made
 from headway.stores.redis.line import Line
@@ -78,9 +78,9 @@ class AsyncRedisStore(BaseRedisStore):
 
     def trip(
         self, namespace: str, limits: Sequence[Limit]
-    ) -> Callable[[Sequence[Key], Sequence[int]], Awaitable[Made]]:
-        """A limiter's way to the server, for what ``short`` does not know; see ``aio_lane.trips``."""
-        return trips(self, namespace, limits)
+    ) -> Callable[[Sequence[Key], Sequence[int]], Awaitable[Made]] | None:
+        """A limiter's way to the server, for what ``short`` does not know; see ``aio_lane.trips``. None: ``advance`` says why."""
+        return trips(self, namespace, limits) if len(limits) <= MOST_TOGETHER else None
 
     async def _decided(self, bill: Bill) -> Decided:
         line = self.line()

@@ -19,7 +19,7 @@ from headway.stores.breaker import Breaker
 from headway.stores.clock import Clock
 from headway.stores.redis import sweeping
 from headway.stores.redis.base import BaseRedisStore
-from headway.stores.redis.bills import Bill
+from headway.stores.redis.bills import MOST_TOGETHER, Bill
 from headway.stores.redis.changing import change
 from headway.stores.redis.deciding import decide
 from headway.stores.redis.keys import stored_key
@@ -74,8 +74,8 @@ class RedisStore(BaseRedisStore):
         return self._servers.breakers()
 
     def short(self, namespace: str, limits: Sequence[Limit]) -> Callable[[Sequence[Key], Sequence[int]], Made | None]:
-        """See ``BaseRedisStore.short``; here it decides everything."""
-        return trips(self, namespace, limits)
+        """See ``BaseRedisStore.short``; here it decides everything but what ``advance`` refuses to."""
+        return trips(self, namespace, limits) if len(limits) <= MOST_TOGETHER else super().short(namespace, limits)
 
     def one(
         self, namespace: str, limit: Limit, attribute: str
