@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from headway import AsyncLimiter, Decision, FailureMode, Limit, Limiter
+from servers import free_port
 
 URLS = {
     "redis": "redis://127.0.0.1:{port}?deadline={ms}ms&share=1/4",
@@ -25,14 +26,13 @@ PATIENCE_S = 5.0
 @pytest.fixture(params=["nobody", "silent"])
 def port(request: pytest.FixtureRequest) -> Iterator[int]:
     """Of nobody, or of somebody who takes connections and says nothing."""
+    if request.param == "nobody":
+        yield free_port()
+        return
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        if request.param == "silent":
-            listening.listen(64)
-            yield int(listening.getsockname()[1])
-            return
-        free = int(listening.getsockname()[1])
-    yield free
+        listening.listen(64)
+        yield int(listening.getsockname()[1])
 
 
 Ask = Callable[[int], Sequence[Decision]]

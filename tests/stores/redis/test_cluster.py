@@ -291,8 +291,8 @@ def test_a_bill_half_of_whose_keys_have_moved_waits_for_the_rest(cluster: Cluste
 def test_a_dead_node_fails_its_own_keys_alone(cluster: Cluster) -> None:
     """Keys of the others are decided as before; what was charged elsewhere for a bill of the dead node is given back."""
     limits, attributes = spread(cluster)
-    limiter = Limiter(*limits, store=cluster.url.replace("5s", "300ms") + "&refusal_cache=0")
-    store = RedisStore(cluster.url.replace("5s", "300ms"))
+    limiter = Limiter(*limits, store=cluster.url + "&refusal_cache=0")
+    store = RedisStore(cluster.url)
     alone = [Charge("default", limits[2], attributes["c"], 1)]
     while limiter.hit(attributes).degraded:
         pass
@@ -309,7 +309,6 @@ def test_a_dead_node_fails_its_own_keys_alone(cluster: Cluster) -> None:
         assert answer.outcomes[0].remaining == before - 1
     finally:
         dead.start()
-        cluster.ids[1] = cluster.ids[1]
     _wait_until(lambda: limiter.hit(attributes).degraded is None)
     limiter.close()
     store.close()
@@ -367,7 +366,7 @@ def test_a_node_that_hangs_costs_a_call_one_deadline(cluster: Cluster, kind: str
     charges = [Charge("default", limit, attributes[limit.name], 1) for limit in limits]
     store = RedisStore(cluster.url) if kind == "sync" else blocking(AsyncRedisStore(cluster.url))
     assert store.advance(charges).allowed
-    short = cluster.url.replace("5s", "1s")
+    short = cluster.url.replace("5s", "2s")
     hasty = RedisStore(short) if kind == "sync" else blocking(AsyncRedisStore(short))
     assert hasty.advance(charges).allowed
     hanging = cluster.servers[1]
@@ -377,7 +376,7 @@ def test_a_node_that_hangs_costs_a_call_one_deadline(cluster: Cluster, kind: str
             begin = time.monotonic()
             with pytest.raises(StoreUnavailable, match=str(hanging.port)):
                 hasty.advance(charges)
-            assert time.monotonic() - begin < 1 + 0.25 + 1.5  # the last for a busy machine
+            assert time.monotonic() - begin < 2 + 0.25 + 1.7  # the last for a busy machine; two deadlines are 4 s
         for number in (0, 2):
             outcome = store.advance([charges[number]], commit=False).outcomes[0]
             assert outcome.remaining == limits[number].quota.count - 2 - 1  # a peek tells what a hit would leave
@@ -402,7 +401,7 @@ def test_all_nodes_that_hang_cost_a_call_one_deadline(cluster: Cluster, kind: st
         begin = time.monotonic()
         with pytest.raises(StoreUnavailable, match="no answer within"):
             store.advance(charges)
-        assert time.monotonic() - begin < 2 + 1.5  # the last for a busy machine
+        assert time.monotonic() - begin < 2 + 1.9  # the last for a busy machine; two deadlines are 4 s
     finally:
         for server in cluster.servers:
             server.resume()

@@ -61,6 +61,8 @@ def answering(answer: bytes) -> Iterator[int]:
     try:
         yield listener.getsockname()[1]
     finally:
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)  # who waits for a connection waits no more
         listener.close()
 
 
