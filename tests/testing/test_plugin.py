@@ -24,9 +24,8 @@ APP = """
 
 @pytest.fixture
 def run(pytester: pytest.Pytester) -> pytest.Pytester:
-    for (
-        name
-    ) in headway.__all__:  # a run forgets what it has loaded first: else the next one meets half of our modules twice
+    # a run forgets what it has loaded first: else the next one meets half of our modules twice
+    for name in headway.__all__:
         getattr(headway, name)
     pytester.makepyfile(app=APP)
     return pytester

@@ -19,11 +19,13 @@ Short: TypeAlias = Callable[[Sequence[Any], Sequence[int]], tuple[bool, int, Any
 None: the long way has to be taken."""
 
 Trip: TypeAlias = Callable[[Sequence[Any], Sequence[int]], Awaitable[tuple[bool, int, Any]]]
-"""The same of an asynchronous store, for what ``Short`` does not know; it takes every bill without leases."""
+"""The same of an asynchronous store, for what ``Short`` does not know; it asks the server, and takes every bill without leases.
+
+Raises ``StoreError``."""
 
 
 class Way:
-    """A plan and what shortens its way: over a memory store its lane, over others what the store's ``short`` returns."""
+    """A plan and what shortens its way: over a memory store its lane, over others what the store's ``short`` and ``trip`` return."""
 
     __slots__ = ("lane", "plan", "short", "trip")
 
