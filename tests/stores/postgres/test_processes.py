@@ -30,13 +30,19 @@ LIMIT = Limit("l", "100 per 365 days", by="id")
 
 
 @pytest.fixture
-def connected(server: PostgresServer) -> Iterator[Callable[[], int]]:
-    """How many connections the server has, besides this one's."""
+def url(url: str, schema: str) -> str:
+    """The server, told who asks."""
+    return f"{url}&application_name={schema}"
+
+
+@pytest.fixture
+def connected(server: PostgresServer, schema: str) -> Iterator[Callable[[], int]]:
+    """How many connections to this test's URL the server has: those of the test before may be ending still."""
     with psycopg.connect(server.url, autocommit=True) as looking:
 
         def count() -> int:
             found = looking.execute(
-                "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", (schema,)
             ).fetchone()
             assert found is not None
             return int(found[0])
@@ -163,7 +169,7 @@ def test_ten_thousand_limiters_leave_no_connection(url: str, connected: Callable
         assert limiter.hit(id="x").allowed
     assert connected() == base + 1
     assert len(sockets() - mine) == 1
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     for limiter in limiters[:5000]:
         limiter.close()
     assert limiters[-1].hit(id="x").allowed
