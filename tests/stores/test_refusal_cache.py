@@ -120,8 +120,41 @@ def test_what_is_charged_given_back_or_reset_here_is_asked_again(clock: ManualCl
     told.hit(TIGHT, LOOSE)
     told.hit(LOOSE)
     assert told.hit(TIGHT, LOOSE).outcomes[1].remaining == 7
-    told.cache.forget([b"tight k"])
+    told.cache.given_back([b"tight k"])
     assert len(told.cache) == 0
+    told.hit(TIGHT, LOOSE)
+    assert len(told.cache) == 1
+    told.cache.forget([b"loose k"])
+    assert len(told.cache) == 0
+
+
+def test_a_refusal_that_was_on_its_way_when_units_were_given_back_is_not_remembered(clock: ManualClock) -> None:
+    """Whoever was refused before a giving back, and is told after it, has learnt nothing of what holds from then on."""
+    told = Told(clock, cap=60)
+    charges = [Charge("n", TIGHT, "k", 1)]
+    told.hit(TIGHT)
+
+    def learn(sent: int) -> bool:
+        states = [told.states.get(b"tight k")]
+        settled = settle([TIGHT.rule], states, [1], clock.now)
+        answer = Answer(False, clock.now, settled.outcomes, (1,))
+        return told.cache.learn(sent, [b"tight k"], charges, answer, states) is not None
+
+    sent = clock.now
+    clock.advance(ns=1000)
+    told.cache.given_back([b"loose k"])
+    assert learn(sent)
+    told.cache.given_back([b"tight k"])
+    assert not learn(sent)
+    assert learn(clock.now)
+    for number in range(2_000):
+        told.cache.given_back([b"other %d" % number])
+    assert not learn(sent)
+    clock.advance(ns=1000)
+    assert learn(clock.now)
+    told.cache.clear()
+    assert not learn(sent)
+    assert learn(clock.now)
 
 
 def test_a_changed_limit_is_asked_again(clock: ManualClock) -> None:

@@ -1,7 +1,7 @@
 """``RefusalCache``: what a networked store has refused is refused here until its wait is over, without asking again.
 
-A refusal says until when it stands, if nobody gives units back, resets the key or raises the limit. Those are seen late by
-at most the cache's cap; a cap of 0 switches it off. What is remembered is the state of every key of the refused bill, so
+A refusal says until when it stands, if nobody gives units back, resets the key or raises the limit. Where another process
+does, it is seen late by at most the cache's cap; where this one does, at once. A cap of 0 switches it off. What is remembered is the state of every key of the refused bill, so
 the answer given here is worked out by ``core.bill.settle`` like any other. A refusal that may end at any time (a lease
 that is given back) is never remembered.
 """
@@ -23,6 +23,7 @@ from headway.stores.base import Answer
 __all__ = ["Known", "RefusalCache"]
 
 _MOST: Final = 10_000
+_MOST_GIVEN_BACK: Final = 1_000
 _GRID_NS: Final = 1_000
 """The clocks of networked stores count microseconds."""
 
@@ -64,6 +65,8 @@ class RefusalCache:
         self._cap = round(cap * 1e9)
         self._known: dict[bytes, Known] = {}
         self._involving: dict[bytes, set[bytes]] = {}
+        self._given_back: dict[bytes, int] = {}
+        self._unknown_until = float("-inf")
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -131,22 +134,39 @@ class RefusalCache:
             wait = self._wait(charge, outcome)
             if wait:
                 made = Known(charge.cost, charge.limit, answer.now - sent, sent + wait, of_bill)
-                self._put(key, made)
+                if not self._put(key, made, sent):
+                    return None
                 best = made if best is None or made.until > best.until else best
         return best
 
     def forget(self, keys: Sequence[bytes]) -> None:
-        """Something was charged, given back or reset here: ask again whatever involves these keys."""
+        """Something was charged here: ask again whatever involves these keys."""
         if not self._known:
             return
         with self._lock:
+            self._forget_locked(keys)
+
+    def given_back(self, keys: Sequence[bytes]) -> None:
+        """Units of these keys were given back here, or they were reset, or nobody knows: ask again whatever involves them.
+
+        A refusal that was on its way at that time may be of before: it is not remembered.
+        """
+        if not self._cap:
+            return
+        with self._lock:
+            self._forget_locked(keys)
+            now = self.ticks()
             for key in keys:
-                for refused in tuple(self._involving.get(key, ())):
-                    self._drop_locked(refused)
+                self._given_back.pop(key, None)
+                self._given_back[key] = now
+            while len(self._given_back) > _MOST_GIVEN_BACK:
+                self._unknown_until = self._given_back.pop(next(iter(self._given_back)))
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything, also what is on its way."""
         with self._lock:
+            self._unknown_until = self.ticks()
+            self._given_back.clear()
             for known in self._known.values():
                 known.until = 0
             self._known.clear()
@@ -168,8 +188,13 @@ class RefusalCache:
             case _:
                 return 0
 
-    def _put(self, key: bytes, known: Known) -> None:
+    def _put(self, key: bytes, known: Known, sent: int) -> bool:
+        """Whether it could be: not where units were given back since it was asked for."""
         with self._lock:
+            if sent < self._unknown_until:
+                return False
+            if self._given_back and any(self._given_back.get(other, sent) > sent for other in known.states):
+                return False
             self._drop_locked(key)
             now = self.ticks()
             for _ in range(2):  # what is over goes sooner than others come
@@ -180,10 +205,16 @@ class RefusalCache:
             self._known[key] = known
             for other in known.states:
                 self._involving.setdefault(other, set()).add(key)
+            return True
 
     def _drop(self, key: bytes) -> None:
         with self._lock:
             self._drop_locked(key)
+
+    def _forget_locked(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            for refused in tuple(self._involving.get(key, ())):
+                self._drop_locked(refused)
 
     def _drop_locked(self, key: bytes) -> None:
         found = self._known.pop(key, None)

@@ -212,6 +212,39 @@ def test_a_caller_that_is_cancelled_between_its_answer_and_its_turn_is_given_its
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
+@pytest.mark.parametrize("others", [(), (OTHER,)], ids=["alone", "with another limit"])
+@pytest.mark.parametrize("how", ["reset", "refund", "cancelled"])
+def test_who_was_refused_while_units_came_back_is_not_refused_after_it(
+    how: str, others: tuple[Limit, ...], redis: Server, between: Proxy
+) -> None:
+    """A refusal that was on its way when this process gave units back, or reset the key, is not remembered."""
+    pair = Limit("pair", "2 per 365 days", by="id")
+
+    async def main() -> None:
+        async with AsyncLimiter(pair, *others, store=f"redis://127.0.0.1:{between.port}?deadline=10s") as limiter:
+            first = await limiter.hit(id="k", cost=1 if how == "cancelled" else 2)
+            between.mode = "delay"
+            gone = asyncio.create_task(limiter.hit(id="k")) if how == "cancelled" else None
+            refused = [asyncio.create_task(limiter.hit(id="k", cost=2)) for _ in range(2)]
+            for _ in range(5):
+                await asyncio.sleep(0)  # they have been sent, in one trip
+            if gone is not None:
+                gone.cancel()
+            elif how == "reset":
+                await limiter.reset(id="k")
+            else:
+                assert await limiter.refund(first)
+            assert not any([(await one).allowed for one in refused])
+            between.mode = "pass"
+            wanted = 1 if how == "cancelled" else 2
+            for _ in range(100):
+                if (await limiter.peek(id="k", cost=wanted)).allowed:
+                    break
+            assert (await limiter.hit(id="k", cost=wanted)).allowed
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
 def test_a_caller_who_waited_for_the_trip_before_has_only_its_own_time(between: Proxy) -> None:
     """Behind a server that answers nothing, calls that come one after the other are each told within their deadline."""
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -88,6 +89,39 @@ def test_limits_on_three_nodes_are_charged_all_or_none(cluster: Cluster) -> None
         looked = limiter.peek(attributes, cost=0).outcomes
         assert {name: outcome.remaining for name, outcome in looked.items()} == told
         limiter.close()
+
+
+@pytest.mark.parametrize("kind", [Limiter, AsyncLimiter])
+def test_who_was_refused_for_units_that_came_back_is_not_refused_after_it(cluster: Cluster, kind: Any) -> None:
+    """What a bill was charged on one node and refused on another stands in nobody's way once it is undone."""
+    few, none = Limit("a", f"1 per {YEAR}", by="a"), Limit("b", f"1 per {YEAR}", by="b")
+    who = {"a": key_on(cluster, 0, few), "b": key_on(cluster, 1, none)}
+
+    async def main() -> None:
+        store = AsyncRedisStore(cluster.url)
+        both, one = AsyncLimiter(few, none, store=store), AsyncLimiter(few, store=store)
+        await AsyncLimiter(none, store=store).hit(who)
+        for _ in range(20):
+            asked = [both.hit(who) for _ in range(3)] + [one.hit(who) for _ in range(3)]
+            admitted = [decision for decision in await asyncio.gather(*asked) if decision.allowed]
+            admitted = admitted or [await one.hit(who)]
+            assert [decision.allowed for decision in admitted] == [True]
+            await one.refund(admitted[0])
+        await store.close()
+
+    def threads() -> None:
+        store = RedisStore(cluster.url)
+        both, one = Limiter(few, none, store=store), Limiter(few, store=store)
+        Limiter(none, store=store).hit(who)
+        for _ in range(20):
+            with ThreadPoolExecutor(3) as pool:
+                told = list(pool.map(lambda limiter: limiter.hit(who), (both, one, both)))
+            admitted = [decision for decision in told if decision.allowed] or [one.hit(who)]
+            assert [decision.allowed for decision in admitted] == [True]
+            one.refund(admitted[0])
+        store.close()
+
+    threads() if kind is Limiter else asyncio.run(main())
 
 
 def test_limits_with_the_same_key_travel_together(cluster: Cluster) -> None:

@@ -60,7 +60,7 @@ class AsyncRedisStore(BaseRedisStore):
         if known is not None:
             return known
         sent = self.refusals.ticks()
-        decided = await self._decided(Bill(charges, commit))
+        decided = await self._decided(Bill(charges, commit, self.refusals))
         if commit:
             self.learn(sent, charges, decided)
         return decided.answer
@@ -71,7 +71,7 @@ class AsyncRedisStore(BaseRedisStore):
         if known is not None:
             return known.allowed, known.now, known
         sent = self.refusals.ticks()
-        decided = await self._decided(Bill(charges, commit))
+        decided = await self._decided(Bill(charges, commit, self.refusals))
         if commit:
             self.learn(sent, charges, decided)
         return decided.allowed, decided.now, decided.joined or decided.states
@@ -93,20 +93,26 @@ class AsyncRedisStore(BaseRedisStore):
 
     async def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        self.refusals.forget([stored_key(change.charge) for change in changes])
-        return await self.line().change(changes)
+        try:
+            return await self.line().change(changes)
+        finally:  # an answer may be lost of what was done
+            self.refusals.given_back([stored_key(change.charge) for change in changes])
 
     async def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``RedisStore.requota``."""
-        self.refusals.clear()
         line, given = self.line(), self._clock is not None
-        return await line.drive(sweeping.requota(line.topology, namespace, old, new, self.now, given), whole=False)
+        try:
+            return await line.drive(sweeping.requota(line.topology, namespace, old, new, self.now, given), whole=False)
+        finally:
+            self.refusals.clear()
 
     async def clear(self, namespace: str, limit: Limit) -> int:
         """See ``RedisStore.clear``."""
-        self.refusals.clear()
         line = self.line()
-        return await line.drive(sweeping.clear(line.topology, namespace, limit), whole=False)
+        try:
+            return await line.drive(sweeping.clear(line.topology, namespace, limit), whole=False)
+        finally:
+            self.refusals.clear()
 
     async def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
@@ -116,9 +122,11 @@ class AsyncRedisStore(BaseRedisStore):
     async def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
-        self.refusals.forget(keys)
         line = self.line()
-        await line.drive(sweeping.reset(line.topology, keys))
+        try:
+            await line.drive(sweeping.reset(line.topology, keys))
+        finally:
+            self.refusals.given_back(keys)
 
     async def close(self) -> None:
         """Let this loop's calls under way end and close its connections, if no other store works with them."""

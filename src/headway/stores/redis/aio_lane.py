@@ -37,7 +37,7 @@ def trips(
 
     async def several(keys: Sequence[Key], costs: Sequence[int]) -> Made:
         stored = [parts[i] + tag_of(namespace, bys[i], keys[i]) for i in numbers]
-        bill = Bill(Packed(namespace, limits, keys, costs, stored, forms))
+        bill = Bill(Packed(namespace, limits, keys, costs, stored, forms), True, cache)
         sent = cache.ticks()
         line = store.line()
         coming = line.decide(bill)

@@ -14,6 +14,7 @@ from headway.stores.base import Answer, settled_bill
 from headway.stores.redis.codec import Form, form_of
 from headway.stores.redis.handshake import STRANGE, unlike
 from headway.stores.redis.keys import stored_key
+from headway.stores.refusal_cache import RefusalCache
 
 __all__ = [
     "MOST_BILLS",
@@ -50,10 +51,12 @@ class Bill(NamedTuple):
     Attributes:
         charges: see ``Store.advance``.
         commit: see ``Store.advance``.
+        refusals: where a store remembers some of what these keys refuse; told when the bill is given back.
     """
 
     charges: Sequence[Charge]
     commit: bool = True
+    refusals: RefusalCache | None = None
 
     def part(self) -> Part:
         """The whole of it, where all keys live in one place."""

@@ -59,6 +59,7 @@ def _decide_spread(
         shares.append(_by_slot(fixed[-1]))
     yield from _decide_parts(topology, [part for share in shares for part in share], now, clock)
     back: list[list[Change]] = []
+    undoing: list[Bill] = []
     answers: list[Decided | StoreError] = []
     for bill, share in zip(fixed, shares, strict=True):
         if len(share) == 1:
@@ -68,9 +69,15 @@ def _decide_spread(
         allowed = error is None and all(part.allowed for part in share)
         if bill.commit and not allowed:
             back.append([undo for part in share for undo in _given_back(part)])
+            undoing.append(bill)
         answers.append(error or _joined(bill, share, now(), allowed=allowed))
     if back:
-        yield from insisting(change(topology, back, now, clock))
+        try:
+            yield from insisting(change(topology, back, now, clock))
+        finally:  # others may have been refused because of it
+            for bill, undone in zip(undoing, back, strict=True):
+                if bill.refusals is not None:
+                    bill.refusals.given_back([stored_key(undo.charge) for undo in undone])
     return answers
 
 
@@ -201,4 +208,5 @@ def _granted(topology: Topology, bill: Bill, now: Now, clock: bool) -> Flow[Bill
     return Bill(
         [replace(charge, cost=cost, flexible=False) for charge, cost in zip(bill.charges, costs, strict=True)],
         bill.commit,
+        bill.refusals,
     )

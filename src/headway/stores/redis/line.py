@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from headway.core.change import Change
@@ -171,7 +172,7 @@ class Line:
     def _give_back(self, bill: Bill, decided: Decided) -> None:
         back = _given_back(bill, decided) if bill.commit and decided.allowed else []
         if back:
-            self._join(back).add_done_callback(_noticed)
+            self._join(back).add_done_callback(partial(_noticed, bill, decided))
 
 
 def _given_back(bill: Bill, decided: Decided) -> list[Change]:
@@ -189,9 +190,11 @@ def _given_back(bill: Bill, decided: Decided) -> list[Change]:
     ]
 
 
-def _noticed(future: asyncio.Future[Any]) -> None:
+def _noticed(bill: Bill, decided: Decided, future: asyncio.Future[Any]) -> None:
     if not future.cancelled():
         future.exception()  # a store that went away keeps the charge: nobody is there to be told
+    if bill.refusals is not None:
+        bill.refusals.given_back(decided.keys)
 
 
 def _copy(error: StoreError) -> StoreError:

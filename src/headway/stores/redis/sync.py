@@ -90,7 +90,7 @@ class RedisStore(BaseRedisStore):
         if known is not None:
             return known
         sent = self.refusals.ticks()
-        flow = decide(self.topology, (Bill(charges, commit),), self.now, self._clock is not None)
+        flow = decide(self.topology, (Bill(charges, commit, self.refusals),), self.now, self._clock is not None)
         (decided,) = self._drive(flow)
         if isinstance(decided, StoreError):
             raise decided
@@ -100,22 +100,28 @@ class RedisStore(BaseRedisStore):
 
     def change(self, changes: Sequence[Change]) -> tuple[bool, ...]:
         """See ``Store.change``."""
-        self.refusals.forget([stored_key(change.charge) for change in changes])
-        (in_time,) = self._drive(change(self.topology, [changes], self.now, self._clock is not None))
+        try:
+            (in_time,) = self._drive(change(self.topology, [changes], self.now, self._clock is not None))
+        finally:  # an answer may be lost of what was done
+            self.refusals.given_back([stored_key(change.charge) for change in changes])
         if isinstance(in_time, StoreError):
             raise in_time
         return in_time
 
     def requota(self, namespace: str, old: Limit, new: Limit) -> int:
         """See ``Store.requota``. Key by key, each in one step, while decisions go on."""
-        self.refusals.clear()
         flow = sweeping.requota(self.topology, namespace, old, new, self.now, self._clock is not None)
-        return self._drive(flow, whole=False)
+        try:
+            return self._drive(flow, whole=False)
+        finally:
+            self.refusals.clear()
 
     def clear(self, namespace: str, limit: Limit) -> int:
         """See ``Store.clear``. Walks through all keys of the server."""
-        self.refusals.clear()
-        return self._drive(sweeping.clear(self.topology, namespace, limit), whole=False)
+        try:
+            return self._drive(sweeping.clear(self.topology, namespace, limit), whole=False)
+        finally:
+            self.refusals.clear()
 
     def clears_after(self, charge: Charge) -> tuple[int, int]:
         """See ``Store.clears_after``."""
@@ -124,8 +130,10 @@ class RedisStore(BaseRedisStore):
     def reset(self, charges: Sequence[Charge]) -> None:
         """See ``Store.reset``."""
         keys = [stored_key(charge) for charge in charges]
-        self.refusals.forget(keys)
-        self._drive(sweeping.reset(self.topology, keys))
+        try:
+            self._drive(sweeping.reset(self.topology, keys))
+        finally:
+            self.refusals.given_back(keys)
 
     def close(self) -> None:
         """Close the connections, if no other store works with them. A later decision opens new ones."""
