@@ -43,6 +43,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "outcome": ("core/test_outcome.py",),
     "quota": ("core/test_quota.py", "core/test_quota_errors.py"),
     "reserved": ("core/test_reserved.py",),
+    "rule": ("core/test_rules.py",),
     "rules": ("core/test_rules.py",),
     "sliding_log": ("core/test_sliding_log.py", "core/test_windows_given_back.py", BESIDE),
     "sliding_window": ("core/test_sliding_window.py", "core/test_windows_given_back.py", BESIDE),

@@ -15,7 +15,7 @@ from headway.core.growing_wait import GrowingWait
 from headway.core.leaky_bucket import LeakyBucketQueue
 from headway.core.limit import Algorithm, Limit
 from headway.core.quota import DAY, HOUR, MINUTE, SECOND
-from headway.core.rule import Rule
+from headway.core.rule import Rule, in_order
 from headway.core.rules import rule_of
 from headway.core.sliding_log import SlidingLog
 from headway.core.sliding_window import SlidingWindow
@@ -104,3 +104,35 @@ def test_what_no_rule_wrote_is_not_taken_for_a_state(algorithm: Algorithm, numbe
     except (TypeError, ValueError):
         return
     assert rule.decide(state, now, 1)[1].remaining >= 0
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size"), [((), 2), ((5, 1), 2), ((5, 1, 5, 2, 9, 3), 2), ((5, 0, 1), 3), ((-5, 0, 1, 5, -7, 9), 3)]
+)
+def test_a_list_that_was_written_is_read_as_it_is(numbers: tuple[int, ...], size: int) -> None:
+    """By instant, which may be the same one twice; a token may be any number."""
+    assert in_order(numbers, size) == numbers
+
+
+@pytest.mark.parametrize(
+    ("numbers", "size"), [((5,), 2), ((5, 1, 9), 2), ((9, 1, 5, 1), 2), ((5, 0), 2), ((5, 1, 9, -1), 2), ((5, 1, 0), 3)]
+)
+def test_a_list_that_nobody_wrote_is_refused_with_its_length(numbers: tuple[int, ...], size: int) -> None:
+    """A group that is not whole, instants that go back, and less than a unit."""
+    with pytest.raises(ValueError, match=rf"^{len(numbers)} numbers that are no list of {size} each, by instant$"):
+        in_order(numbers, size)
+
+
+def test_a_tat_is_two_numbers_or_comes_with_whole_records() -> None:
+    """(ticks, ticks per ns), and debt, and four numbers a record; none counts in less than one tick per nanosecond."""
+    assert GCRA.load((7, 1)) == 7
+    for numbers in ((7, 2), (7, 1, 0), (7, 3, 5, 1, 2, 3, 4)):
+        assert GCRA.load(numbers) == numbers
+    for numbers, said in (
+        ((), "0 numbers are"),
+        ((7,), "1 numbers are"),
+        ((7, 1, 0, 5), "4 numbers are"),
+        ((7, 0), "no 0 ticks"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            GCRA.load(numbers)
