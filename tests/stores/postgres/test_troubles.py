@@ -266,4 +266,5 @@ def test_a_server_that_says_no_is_logged_once(
         assert all("permission denied" in (limiter.hit(id="x").degraded or "") for _ in range(10))
     (line,) = caplog.messages
     assert "does not decide: permission denied" in line
+    assert "let a role that may run `headway store init" in line
     assert not store.breaker.open

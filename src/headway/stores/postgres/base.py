@@ -223,11 +223,12 @@ class BasePostgresStore:
 
     def failed(self, error: BaseException) -> StoreError:
         """The same, for a call that went through the breaker, which hears of it."""
+        told = error if isinstance(error, StoreError) else self._error(error)
         if is_outage(error) or (isinstance(self.where, str) and is_read_only(error)):
-            self.breaker.failed(StoreUnavailable(reason(error)))
+            self.breaker.failed(told)
         elif getattr(error, "sqlstate", None) is not None or isinstance(error, StoreUnusable):
-            self.breaker.answered(StoreUnavailable(reason(error)))
-        return error if isinstance(error, StoreError) else self._error(error)
+            self.breaker.answered(told)
+        return told
 
     def _error(self, error: BaseException) -> StoreError:
         """What an error of psycopg or of the system means for a decision."""
