@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Sequence
+
+import pytest
 
 from headway.core.bill import settle
 from headway.core.charge import Charge
@@ -155,6 +159,21 @@ def test_a_refusal_that_was_on_its_way_when_units_were_given_back_is_not_remembe
     told.cache.clear()
     assert not learn(sent)
     assert learn(clock.now)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_another_thread_remembers_is_not_stuck(clock: ManualClock) -> None:
+    """Nobody in the child holds the lock that somebody in the parent held."""
+    told = Told(clock, cap=60)
+    told.hit(TIGHT)
+    told.hit(TIGHT)
+    with told.cache._family.lock:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            told.cache.given_back([b"tight k"])
+            os._exit(len(told.cache))
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_changed_limit_is_asked_again(clock: ManualClock) -> None:

@@ -8,8 +8,10 @@ that is given back) is never remembered.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -49,25 +51,44 @@ class Known:
         self.states = states
 
 
+class Family:
+    """The caches in front of one networked store, of all limiters of a process: what one gives back, none refuses any longer."""
+
+    __slots__ = ("__weakref__", "caches", "given_back", "lock", "unknown_until")
+
+    def __init__(self) -> None:
+        self.caches: weakref.WeakSet[RefusalCache] = weakref.WeakSet()
+        self.given_back: dict[bytes, int] = {}
+        self.unknown_until = float("-inf")
+        self.lock = threading.Lock()
+        _alive.add(self)
+
+    def after_fork(self) -> None:
+        """In the child nobody holds the lock."""
+        self.lock = threading.Lock()
+
+
 class RefusalCache:
     """Bounded, for any number of threads.
 
     Args:
         cap: seconds that a refusal is remembered at most; 0 remembers nothing.
         ticks: ns that never go back; default: the monotonic clock.
+        family: caches with the same clock in front of the same store; default: none but this one.
 
     Attributes:
         ticks: the clock.
     """
 
-    def __init__(self, cap: float, ticks: Callable[[], int] | None = None) -> None:
+    def __init__(self, cap: float, ticks: Callable[[], int] | None = None, family: Family | None = None) -> None:
         self.ticks = ticks or time.monotonic_ns
         self._cap = round(cap * 1e9)
         self._known: dict[bytes, Known] = {}
         self._involving: dict[bytes, set[bytes]] = {}
-        self._given_back: dict[bytes, int] = {}
-        self._unknown_until = float("-inf")
-        self._lock = threading.Lock()
+        self._family = family = family or Family()
+        if cap:
+            with family.lock:
+                family.caches.add(self)
 
     def __len__(self) -> int:
         """How many refusals are remembered."""
@@ -143,7 +164,7 @@ class RefusalCache:
         """Something was charged here: ask again whatever involves these keys."""
         if not self._known:
             return
-        with self._lock:
+        with self._family.lock:
             self._forget_locked(keys)
 
     def given_back(self, keys: Sequence[bytes]) -> None:
@@ -151,30 +172,31 @@ class RefusalCache:
 
         A refusal that was on its way at that time may be of before: it is not remembered.
         """
-        if not self._cap:
+        family = self._family
+        if not family.caches:
             return
-        with self._lock:
-            self._forget_locked(keys)
+        with family.lock:
+            for cache in family.caches:
+                if cache._known:
+                    cache._forget_locked(keys)
             now = self.ticks()
             for key in keys:
-                self._given_back.pop(key, None)
-                self._given_back[key] = now
-            while len(self._given_back) > _MOST_GIVEN_BACK:
-                self._unknown_until = self._given_back.pop(next(iter(self._given_back)))
+                family.given_back.pop(key, None)
+                family.given_back[key] = now
+            while len(family.given_back) > _MOST_GIVEN_BACK:
+                family.unknown_until = family.given_back.pop(next(iter(family.given_back)))
 
     def clear(self) -> None:
         """Forget everything, also what is on its way."""
-        with self._lock:
-            self._unknown_until = self.ticks()
-            self._given_back.clear()
-            for known in self._known.values():
-                known.until = 0
-            self._known.clear()
-            self._involving.clear()
-
-    def after_fork(self) -> None:
-        """In the child nobody holds the lock."""
-        self._lock = threading.Lock()
+        family = self._family
+        with family.lock:
+            family.unknown_until = self.ticks()
+            family.given_back.clear()
+            for cache in family.caches:
+                for known in cache._known.values():
+                    known.until = 0
+                cache._known.clear()
+                cache._involving.clear()
 
     def _wait(self, charge: Charge, outcome: Outcome) -> int:
         """How long a refusal may be remembered; 0 for what is none, or may end at any time."""
@@ -190,10 +212,11 @@ class RefusalCache:
 
     def _put(self, key: bytes, known: Known, sent: int) -> bool:
         """Whether it could be: not where units were given back since it was asked for."""
-        with self._lock:
-            if sent < self._unknown_until:
+        family = self._family
+        with family.lock:
+            if sent < family.unknown_until:
                 return False
-            if self._given_back and any(self._given_back.get(other, sent) > sent for other in known.states):
+            if family.given_back and any(family.given_back.get(other, sent) > sent for other in known.states):
                 return False
             self._drop_locked(key)
             now = self.ticks()
@@ -208,7 +231,7 @@ class RefusalCache:
             return True
 
     def _drop(self, key: bytes) -> None:
-        with self._lock:
+        with self._family.lock:
             self._drop_locked(key)
 
     def _forget_locked(self, keys: Sequence[bytes]) -> None:
@@ -227,3 +250,15 @@ class RefusalCache:
                 involved.discard(key)
                 if not involved:
                     del self._involving[other]
+
+
+_alive: weakref.WeakSet[Family] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for family in list(_alive):
+        family.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

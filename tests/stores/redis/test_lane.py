@@ -61,6 +61,32 @@ def test_a_refused_caller_who_never_stops_costs_the_server_nearly_nothing(kind: 
 
 
 @KINDS
+@pytest.mark.parametrize("other", ["sync", "async"])
+@pytest.mark.parametrize("options", ["", "&refusal_cache=0"])
+@pytest.mark.parametrize("how", ["reset", "refund", "change_quota"])
+def test_what_another_limiter_of_the_process_gives_back_is_not_refused(
+    kind: str, other: str, options: str, how: str, redis: Server
+) -> None:
+    """Whichever limiter refused, and whichever resets the key, refunds, or begins anew: who asks again is admitted."""
+    refusing, giving = Either(kind, redis.url, *YEARLY), Either(other, redis.url + options, *YEARLY)
+    made = giving.hit(id="k", cost=10)
+    assert not refusing.hit(id="k").allowed
+    before = script_calls(redis)
+    assert not refusing.hit(id="k").allowed
+    assert script_calls(redis) == before
+    if how == "reset":
+        giving.reset(id="k")
+    elif how == "refund":
+        assert giving.refund(made)
+    else:
+        for name in ("a", "b"):
+            giving.change_quota(name, "10 per 364 days", keep="reset")
+    assert refusing.hit(id="k").allowed
+    refusing.shut()
+    giving.shut()
+
+
+@KINDS
 def test_a_refusal_for_some_costs_says_nothing_of_others(kind: str, redis: Server) -> None:
     """Refused for ten units of b, one unit of each passes; refused for one, ten are refused here."""
     limiter = Either(kind, redis.url, *YEARLY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
@@ -22,7 +23,7 @@ from headway.stores.redis.keys import stored_key
 from headway.stores.redis.lane import Made, Near, known_refusals, one_way
 from headway.stores.redis.settings import Settings, read_url
 from headway.stores.redis.topology import Topology
-from headway.stores.refusal_cache import Known, RefusalCache
+from headway.stores.refusal_cache import Family, Known, RefusalCache
 
 __all__ = ["BaseRedisStore"]
 
@@ -58,7 +59,7 @@ class BaseRedisStore:
         self.now: Clock = time.time_ns if clock is None else clock
         self.topology = self.new_topology()
         ticks = None if clock is None else (lambda: clock() // 1_000 * 1_000)
-        self.refusals = RefusalCache(self.refusal_cache, ticks)
+        self.refusals = RefusalCache(self.refusal_cache, ticks, _family_of(self.settings) if clock is None else None)
 
     def __reduce__(self) -> tuple[object, ...]:
         """A pickled copy connects for itself."""
@@ -119,6 +120,14 @@ class BaseRedisStore:
         if not commit or not self.refusals:
             return None
         return self.refusals.answer([stored_key(charge) for charge in charges], charges)
+
+
+_families: Final[weakref.WeakValueDictionary[Settings, Family]] = weakref.WeakValueDictionary()
+
+
+def _family_of(settings: Settings) -> Family:
+    found = _families.get(settings)
+    return _families.setdefault(settings, Family()) if found is None else found
 
 
 def _restore(
