@@ -242,7 +242,12 @@ def test_ctrl_c_leaves_a_partial_report(log: Path) -> None:
         while int.from_bytes(fcntl.ioctl(ours, termios.FIONREAD, bytes(4)), sys.byteorder):  # until it has read them
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        time.sleep(0.1)
+        idle = 0
+        while idle < 5:  # and until it sleeps, which it does when it has nothing to do
+            assert time.monotonic() < deadline
+            state = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
+            idle = idle + 1 if state == "S" else 0
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
         os.close(theirs)

