@@ -106,16 +106,20 @@ end
 
 local reply, length = {now_text, 0, 0, 0, 0, 0}, 1
 local last = 0
-local texts, values, until_us, refusing = {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0} -- of a bill; room for most
+local texts, values, until_us, refusing -- of a bill
 
 local function settle_plain(count) -- a bill of plain charges, to be written; false: it is another
-  local allowed = true
-  for i = 1, count do
-    local line = ARGV[last + i + 1]
-    if byte(line) ~= 103 then
+  for i = last + 2, last + count + 1 do
+    if byte(ARGV[i]) ~= 103 then
       return false
     end
-    local s = read(KEYS[last + i])
+  end
+  if not texts then
+    texts, values, until_us, refusing = {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 0, 0} -- room for most
+  end
+  local allowed = true
+  for i = 1, count do
+    local line, s = ARGV[last + i + 1], read(KEYS[last + i])
     if s and #s > 24 then
       return false
     end
