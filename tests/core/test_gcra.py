@@ -225,3 +225,28 @@ def test_a_rule_in_half_nanoseconds_keeps_its_ticks() -> None:
     halves = Gcra(3, 6, 2)
     assert halves.decide(None, 10, 1) == ((23, 2), Admitted(1, 2, 2))
     assert halves.decide(11, 10, 1) == ((25, 2), Admitted(0, 1, 3))
+
+
+@pytest.mark.parametrize("numbers", [(7, 2), (7, 1, 0), (7, 3, 5, 1, 2, 3, 4), (7, 1, 0, *range(8))])
+def test_a_tat_that_was_written_is_read_as_it_is(numbers: tuple[int, ...]) -> None:
+    """(ticks, ticks per nanosecond), and debt with four numbers a record."""
+    assert Gcra(10, 40).load(numbers) == numbers
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ((), "0 numbers are no TAT"),
+        ((7,), "1 numbers are no TAT"),
+        ((7, 1, 0, 5), "4 numbers are no TAT"),
+        ((7, 1, *range(6)), "8 numbers are no TAT"),
+        ((7, 1, *range(7)), "9 numbers are no TAT"),
+        ((7, 1, *range(10)), "12 numbers are no TAT"),
+        ((7, 0), "a TAT has no 0 ticks per nanosecond"),
+        ((7, -1, 0), "a TAT has no -1 ticks per nanosecond"),
+    ],
+)
+def test_a_tat_that_nobody_wrote_is_refused(numbers: tuple[int, ...], said: str) -> None:
+    """Neither another count of numbers nor less than a tick per nanosecond is taken for one."""
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        Gcra(10, 40).load(numbers)

@@ -121,18 +121,3 @@ def test_a_list_that_nobody_wrote_is_refused_with_its_length(numbers: tuple[int,
     """A group that is not whole, instants that go back, and less than a unit."""
     with pytest.raises(ValueError, match=rf"^{len(numbers)} numbers that are no list of {size} each, by instant$"):
         in_order(numbers, size)
-
-
-def test_a_tat_is_two_numbers_or_comes_with_whole_records() -> None:
-    """(ticks, ticks per ns), and debt, and four numbers a record; none counts in less than one tick per nanosecond."""
-    assert GCRA.load((7, 1)) == 7
-    for numbers in ((7, 2), (7, 1, 0), (7, 3, 5, 1, 2, 3, 4)):
-        assert GCRA.load(numbers) == numbers
-    for numbers, said in (
-        ((), "0 numbers are"),
-        ((7,), "1 numbers are"),
-        ((7, 1, 0, 5), "4 numbers are"),
-        ((7, 0), "no 0 ticks"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            GCRA.load(numbers)
