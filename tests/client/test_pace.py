@@ -406,8 +406,8 @@ def test_a_held_lease_lasts_as_long_as_its_call(kind: str) -> None:
 
     async def main() -> None:
         async with AsyncPace(quota, store=store).slot():
-            for _ in range(14):
-                await asyncio.sleep(0.25)
+            for _ in range(35):
+                await asyncio.sleep(0.1)
                 assert not other.peek().allowed
 
     if kind == "task":
