@@ -96,8 +96,8 @@ class Service:
 
 @contextmanager
 def running(service: Service, server: str, *limits: Limit, store: Any = None, **options: Any) -> Iterator[str]:
-    """The service behind an interceptor, on a free port; gives its address."""
-    store = MemoryStore() if store is None else store
+    """The service behind an interceptor, on a free port; gives its address. Time stands still in a store that is not given."""
+    store = MemoryStore(clock=ManualClock()) if store is None else store
     if server == "sync":
         interceptor: Any = RateLimitInterceptor(Limiter(*limits, store=store), **options)
         served = grpc.server(ThreadPoolExecutor(4), interceptors=[interceptor])
@@ -263,9 +263,11 @@ def _retrying(address: str, *, backoff: str = "30s") -> Any:
 def test_a_client_with_a_retry_policy_waits_as_long_as_it_is_told(server: str) -> None:
     """A refused call is retried once, after the pushback and not after the client's own back-off, and passes."""
     asked: list[str] = []
-    limit = Limit("pace", "1 per 300 ms")
+    limit = Limit("pace", "1 per 1500 ms")
     with (
-        running(Service(), server, limit, skip_if=lambda call: asked.append(call.method)) as address,
+        running(
+            Service(), server, limit, store=MemoryStore(), skip_if=lambda call: asked.append(call.method)
+        ) as address,
         _retrying(address) as channel,
     ):
         assert codes(channel, 2) == ["OK", "OK"]
@@ -490,14 +492,18 @@ def test_our_own_client_reads_what_the_server_says() -> None:
 
 def test_limits_are_switched_off_and_reset_after_the_server_was_made(headway_limits: Isolation) -> None:
     """The pytest plugin reaches a server that runs already: off, on, reset, and time that is told to pass."""
-    with running(Service(), "sync", IP) as address, grpc.insecure_channel(address) as channel:
+    limit = Limit("daily", "2 per day")
+    with (
+        running(Service(), "sync", limit, store=MemoryStore()) as address,
+        grpc.insecure_channel(address) as channel,
+    ):
         assert codes(channel, 3)[-1] == "RESOURCE_EXHAUSTED"
         headway_limits.off()
         assert codes(channel, 3) == ["OK"] * 3
         headway_limits.on()
         headway_limits.reset()
         assert codes(channel, 3) == ["OK", "OK", "RESOURCE_EXHAUSTED"]
-        headway_limits.travel(5)
+        headway_limits.travel(43_200)
         assert codes(channel, 2) == ["OK", "RESOURCE_EXHAUSTED"]
 
 
