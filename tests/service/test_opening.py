@@ -123,7 +123,7 @@ def test_a_server_without_a_key_for_secrets_is_not_served(
         'store = "redis://127.0.0.1:1/0"\n[[policies.a.limits]]\nname = "sms"\nquota = "5/day"\nby = "phone"\nsecret = true\n'
     )
     file = read_policies(home / "limits.toml").policies()
-    with pytest.raises(ConfigError, match="limit 'sms' has secret attributes.* HEADWAY_SECRET_KEY, at least 16 bytes"):
+    with pytest.raises(ConfigError, match=r"limit 'sms' has secret attributes.* HEADWAY_SECRET_KEY, at least 16 bytes"):
         open_policy_store(file, asynchronous=asynchronous)
     monkeypatch.setenv("HEADWAY_SECRET_KEY", "from the environment")
     assert open_policy_store(file, asynchronous=asynchronous)[1] is None

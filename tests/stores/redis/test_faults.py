@@ -15,7 +15,7 @@ import redis as redis_py
 
 from headway import AsyncLimiter, Limit, Limiter
 from headway.core.charge import Charge
-from headway.errors import StoreError, StoreUnavailable
+from headway.errors import StoreError, StoreUnavailable, StoreUnusable
 from headway.stores.redis import AsyncRedisStore, RedisStore
 from headway.testing import blocking
 from servers import Proxy, Server, free_port, proxy, redis_server
@@ -268,6 +268,42 @@ def test_no_memory_left_refuses_to_charge_and_still_refuses_the_refused(own: Ser
     client.config_set("maxmemory", "0")
     assert client.dbsize() == 1
     assert store.advance([Charge("n", LIMIT, "k", 1)]).allowed
+    store.close()
+
+
+@KINDS
+def test_a_full_server_that_is_asked_again_and_again_still_refuses_the_refused(
+    kind: str, own: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many charges it could not write, it is not given up: who was refused is not let in. It is told once."""
+    client = redis_py.Redis(port=own.port)
+    store = opened(own.port, kind, deadline=5, refusal_cache=0)
+    tight = Limit("tight", "1 per 365 days", by="id")
+    assert store.advance([Charge("n", tight, "k", 1)]).allowed
+    client.config_set("maxmemory", "1")
+    for number in range(5):
+        with pytest.raises(StoreUnavailable, match="OOM"):
+            store.advance([Charge("n", tight, f"new-{number}", 1)])
+    assert not store.advance([Charge("n", tight, "k", 1)]).allowed
+    client.config_set("maxmemory", "0")
+    assert store.advance([Charge("n", tight, "new", 1)]).allowed
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "does not decide: OOM" in caplog.messages[0]
+    store.close()
+
+
+@KINDS
+def test_a_missing_right_is_not_only_told_to_who_asks(kind: str, own: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """A user that may not run scripts: each decision fails at once, the server is not given up, and the log says why once."""
+    client = redis_py.Redis(port=own.port)
+    client.acl_setuser("lim", enabled=True, passwords=["+pw"], keys=["*"], commands=["+get", "+info"])
+    url = f"redis://lim:pw@127.0.0.1:{own.port}"
+    store: Any = RedisStore(url, deadline=5) if kind == "sync" else blocking(AsyncRedisStore(url, deadline=5))
+    for _ in range(5):
+        with pytest.raises(StoreUnusable, match="NOPERM"):
+            ask(store)
+    (said,) = caplog.messages
+    assert "does not decide: NOPERM" in said
     store.close()
 
 

@@ -61,7 +61,7 @@ def test_a_url_is_read(url: str, settings: Settings) -> None:
         ("redis://h?protocol=4", "protocol is '4'; expected 2 or 3"),
         ("redis://h?tiemout=4", "'tiemout'; known are .*deadline.*refusal_cache.*share"),
         ("redis://h?deadline=x", "deadline is 'x': expected a duration such as 100ms"),
-        ("redis://h?share=2", "share is .*; expected a fraction above 0 and up to 1"),
+        ("redis://h?share=2", "share is '2': expected a fraction above 0 and up to 1"),
         ("redis://h?deadline=1ms&deadline=2ms", "gives 'deadline' twice"),
         ("redis://h#x", "fragment"),
         ("redis+x://h", "names no store known here; expected .*redis://"),

@@ -24,6 +24,7 @@ from headway.stores.redis.lane import Made, Near, known_refusals, one_way
 from headway.stores.redis.settings import Settings, read_url
 from headway.stores.redis.topology import Topology
 from headway.stores.refusal_cache import Family, Known, RefusalCache
+from headway.stores.share import read_share
 
 __all__ = ["BaseRedisStore"]
 
@@ -54,7 +55,10 @@ class BaseRedisStore:
         chosen |= {name: value for name, value in given.items() if value is not None}
         self.deadline = _seconds("deadline", chosen.get("deadline", DEADLINE_S), least=0.001)
         self.refusal_cache = _seconds("refusal_cache", chosen.get("refusal_cache", REFUSAL_CACHE_S), least=0.0)
-        self.share = _share(chosen.get("share", 1))
+        try:
+            self.share = read_share(chosen.get("share", 1))
+        except ValueError as error:
+            raise ConfigError(f"share is {share!r}; {error}") from None
         self._clock = clock
         self.now: Clock = time.time_ns if clock is None else clock
         self.topology = self.new_topology()
@@ -150,17 +154,10 @@ def _read_seconds(text: str) -> float:
         raise ValueError("expected a duration such as 100ms or 1s") from None
 
 
-def _read_share(text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError("expected a fraction such as 1/4") from None
-
-
 _OPTIONS: Final[Mapping[str, Callable[[str], Any]]] = {
     "deadline": _read_seconds,
     "refusal_cache": _read_seconds,
-    "share": _read_share,
+    "share": read_share,
 }
 
 
@@ -168,13 +165,3 @@ def _seconds(name: str, value: object, *, least: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= 3600:
         raise ConfigError(f"{name} is {value!r}; expected seconds from {least:g} to 3600")
     return float(value)
-
-
-def _share(value: Any) -> Fraction:
-    try:
-        share = Fraction(value)
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
-        share = Fraction(0)
-    if not 0 < share <= 1:
-        raise ConfigError(f"share is {value!r}; expected a fraction above 0 and up to 1, such as '1/4'")
-    return share

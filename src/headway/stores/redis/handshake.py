@@ -30,10 +30,16 @@ __all__ = [
 _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 """Errors that no waiting mends: somebody has to change a setting."""
 
-_AWAY = ("LOADING", "BUSY", "OOM", "MISCONF", "MASTERDOWN", "READONLY", "CLUSTERDOWN", "NOREPLICAS")
-"""Errors of a server that cannot serve for a while."""
+_AWAY = ("LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN")
+"""Errors of a server that cannot serve for a while. One that only cannot write (OOM, MISCONF, NOREPLICAS) still refuses."""
 
-_PLACE: Final = re.compile(r" script: [0-9a-f]{40}, on @user_script:.*$", re.DOTALL)
+_SENT_ON = ("NOSCRIPT", "MOVED", "ASK", "TRYAGAIN")
+"""Errors that say what to do instead."""
+
+_PLACE: Final = re.compile(
+    r"^ERR Error running script .*?: (?:@user_script: ?\d+: )+-?| script: (?:[0-9a-f]{40}, )?on @user_script:.*$",
+    re.DOTALL,
+)
 
 
 def greeting(settings: Settings, credentials: Sequence[str] | None) -> list[bytes]:
@@ -92,9 +98,14 @@ def no_name(node: Node, error: ValueError) -> OSError:
 
 def judge(breaker: Breaker, node: object, heard: Sequence[object]) -> None:
     """Tell a breaker what became of a trip: a server that answers, but cannot serve now, is as good as away."""
-    for reply in heard:
-        if isinstance(reply, Failed) and reply.kind in _AWAY:
+    failed = [reply for reply in heard if isinstance(reply, Failed)]
+    for reply in failed:
+        if reply.kind in _AWAY:
             breaker.failed(problem_of(node, reply))
+            return
+    for reply in failed:
+        if reply.kind not in _SENT_ON:
+            breaker.answered(problem_of(node, reply))
             return
     breaker.succeeded()
 
