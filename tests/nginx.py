@@ -15,7 +15,7 @@ import pytest
 
 from servers import free_port
 
-_READY_S = 15.0
+_READY_S = 60.0
 _MAIN = """
 daemon off;
 master_process off;

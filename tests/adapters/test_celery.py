@@ -23,7 +23,7 @@ from headway.adapters.celery_tasks import come_back, limit
 from headway.testing import ManualClock
 from servers import redis_server
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @pytest.fixture

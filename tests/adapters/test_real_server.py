@@ -26,7 +26,7 @@ from headway.adapters.messages import MessageLimits
 from headway.adapters.starlette import limit
 from headway.testing.clock import ManualClock
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 @contextmanager

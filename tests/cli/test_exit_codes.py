@@ -114,7 +114,7 @@ def test_a_missing_extra_is_69_and_named(given: tuple[str, ...], extra: str, tmp
     (tmp_path / "b.yaml").write_text("domain: d\ndescriptors: []\n")
     (tmp_path / "a.toml").write_text('store = "postgresql://h/d"\n[[policies.p.limits]]\nname = "n"\nquota = "1/s"\n')
     run = subprocess.run(
-        [sys.executable, "-c", WITHOUT, *given], cwd=tmp_path, capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", WITHOUT, *given], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
     assert (run.returncode, run.stdout) == (69, "")
     assert run.stderr.endswith(f" pip install 'headway[{extra}]'\n")

@@ -18,7 +18,7 @@ import pytest
 
 from headway.cli import main
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 TODAY = """
 [[policies.site.limits]]
 name = "per-ip"

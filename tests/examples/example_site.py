@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import uvicorn
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 
 
 @contextmanager

@@ -23,7 +23,7 @@ SHOWN = """(id => { const part = document.getElementById(id); return !!part && p
 PAPER = "getComputedStyle(document.body).backgroundColor"
 IN_VIEW = """(() => { const box = document.querySelector("main").getBoundingClientRect();
   return box.top >= 0 && box.bottom <= innerHeight && box.left >= 0 && box.right <= innerWidth; })()"""
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 @contextmanager

@@ -18,7 +18,7 @@ import httpx
 
 __all__ = ["DEADLINE_S", "Service", "command", "environment", "run", "serving"]
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 """No wait for a child process is longer."""
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from servers import free_port
 
-_READY_S = 30.0
+_READY_S = 60.0
 
 
 class PostgresServer:
