@@ -151,7 +151,7 @@ def test_an_answer_that_is_read_slowly_is_sent_whole(monkeypatch: pytest.MonkeyP
             found = 0
             while more := await reader.read(65_536):
                 found += more.count(b"x")
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0.03)
             writer.close()
             return found
 
