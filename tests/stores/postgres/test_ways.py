@@ -343,6 +343,7 @@ def test_a_pace_is_shared_through_it(url: str) -> None:
 def test_a_pace_waits_its_turn_on_it(url: str) -> None:
     """Threads of two paces at 20 per second are let go one after the other, no faster than that."""
     went: list[float] = []
+    began = time.monotonic()
     with Pace("20/s burst 1", store=url) as first, Pace("20/s burst 1", store=url) as second:
 
         def work(pace: Pace) -> None:
@@ -356,7 +357,7 @@ def test_a_pace_waits_its_turn_on_it(url: str) -> None:
         for thread in threads:
             thread.join()
     assert len(went) == 8
-    assert max(went) - min(went) >= 7 * 0.05 - 0.04
+    assert max(went) - began >= 7 * 0.05 - 0.01  # the first may begin a while after it was let go
 
 
 def test_one_reservation_is_one_row(url: str, schema: str) -> None:
