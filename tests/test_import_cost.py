@@ -53,12 +53,15 @@ needs_wait4 = pytest.mark.skipif(not hasattr(os, "wait4"), reason="needs wait4 t
 
 @needs_wait4
 @pytest.mark.parametrize(
-    ("program", "at_most"), [("import headway", 0.02), ("from headway import Limit, Limiter", 0.1)]
+    ("program", "at_most", "times"), [("import headway", 0.02, 1.5), ("from headway import Limit, Limiter", 0.1, 7)]
 )
-def test_import_takes_little_time(program: str, at_most: float) -> None:
-    """The best fresh interpreter that imports, less the best that imports nothing; a busy machine gets more tries."""
+def test_import_takes_little_time(program: str, at_most: float, times: float) -> None:
+    """The best fresh interpreter that imports, less the best that imports nothing; a busy machine gets more tries.
+
+    A slow machine gets so many times what it takes to start an interpreter.
+    """
     bare = best_of(10, "pass")
-    assert any(best_of(10, program) - bare < at_most for _ in range(8))
+    assert any(best_of(10, program) - bare < max(at_most, times * bare) for _ in range(8))
 
 
 def test_every_public_name_is_loaded_when_it_is_asked_for() -> None:

@@ -47,7 +47,9 @@ def test_ten_times_the_limits_do_not_take_a_hundred_times_as_long(source: str, m
         SOURCES[source](text, "given")
         return process_time() - started
 
-    assert seconds(made(3000)) < 25 * min(seconds(made(300)) for _ in range(3))
+    few, many = made(300), made(3000)
+    least = min(seconds(few) for _ in range(3))
+    assert any(seconds(many) < 25 * least for _ in range(3))  # other work on the machine makes some readings slower
 
 
 def test_rules_of_one_name_each_get_their_own() -> None:
