@@ -63,7 +63,9 @@ class Plan:
         self.takes_any_cost = all(limit.cost is None for limit in self.limits)
         for limit in self.limits:
             if limit.secret and secret_key is None:
-                raise LimitError(f"limit {limit.name!r} has secret attributes; give the limiter a secret_key")
+                raise LimitError(
+                    f"limit {limit.name!r} has secret attributes; give the limiter a secret_key, or set HEADWAY_SECRET_KEY"
+                )
         if len(self.by_name) < len(self.limits):
             names = [limit.name for limit in self.limits]
             twice = next(name for name in names if names.count(name) > 1)

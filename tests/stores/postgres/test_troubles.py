@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from headway import AsyncLimiter, Limit, Limiter, StoreUnavailable, StoreUnusable
 from headway.core.charge import Charge
+from headway.stores.postgres.aio import AsyncPostgresStore
 from headway.stores.postgres.base import MOST_CONNECTIONS
 from headway.stores.postgres.places import hosts_of
 from headway.stores.postgres.sync import PostgresStore
@@ -268,3 +269,50 @@ def test_a_server_that_says_no_is_logged_once(
     assert "does not decide: permission denied" in line
     assert "let a role that may run `headway store init" in line
     assert not store.breaker.open
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_server_that_lets_no_more_in_is_no_outage(
+    kind: str, url: str, schema: str, owner: psycopg.Connection
+) -> None:
+    """Three connections for twenty callers, who want sixteen: they wait for one of the three, and all are decided."""
+    role = f"few_{schema}"
+    owner.execute(f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 3")
+    PostgresStore(url).init(roles=[role])
+    limit = Limit("l", "100000 per 365 days", by="id")
+    place = url.replace("postgres@", f"{role}@", 1).replace("deadline=10s", "deadline=20s")
+    degraded: list[str | None] = []
+    if kind == "sync":
+        store = PostgresStore(place)
+        limiter = Limiter(limit, store=store)
+        degraded.append(limiter.hit(id="x").degraded)
+
+        def work() -> None:
+            degraded.extend(limiter.hit(id="x").degraded for _ in range(20))
+
+        threads = [threading.Thread(target=work) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        remaining, failed = limiter.peek(id="x", cost=0).remaining, store.breaker.failed_count
+        store.close()
+    else:
+
+        async def main() -> tuple[int | None, int]:
+            store = AsyncPostgresStore(place)
+            limiter = AsyncLimiter(limit, store=store)
+            degraded.append((await limiter.hit(id="x")).degraded)
+
+            async def work() -> None:
+                degraded.extend([(await limiter.hit(id="x")).degraded for _ in range(20)])
+
+            await asyncio.gather(*(work() for _ in range(20)))
+            told = (await limiter.peek(id="x", cost=0)).remaining, store.breaker.failed_count
+            await store.close()
+            return told
+
+        remaining, failed = asyncio.run(main())
+    assert degraded == [None] * 401
+    assert remaining == 100000 - 401
+    assert failed == 0

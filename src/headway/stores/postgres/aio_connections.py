@@ -12,8 +12,9 @@ from psycopg import waiting
 
 from headway.errors import StoreUnavailable
 from headway.stores.lookup import find_addresses
-from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
+from headway.stores.postgres.base import MOST_CONNECTIONS, REGAIN_S, session, shown
 from headway.stores.postgres.connections import has_ended, sockets
+from headway.stores.postgres.failures import reason
 from headway.stores.postgres.places import NO_ADDRESS, at_addresses, hosts_of, name_in, no_address
 
 __all__ = ["LoopConnection", "LoopConnections", "leave", "shared_by_loops"]
@@ -37,45 +38,76 @@ class Idle:
     def __init__(self) -> None:
         self.connections: list[LoopConnection] = []
         self.places = asyncio.Semaphore(MOST_CONNECTIONS)
+        self._out = 0
+        self._withheld = 0
 
     async def take(self, url: str, seconds: float, deadline: float) -> LoopConnection:
         """A connection that nobody else uses until it is put back or dropped.
 
         Raises:
-            StoreUnavailable: all were in use.
+            StoreUnavailable: all were in use: the server, or we, allow no more.
             TimeoutError: there was none within ``seconds``.
             psycopg.Error: the server did not let us in.
         """
-        try:
-            async with asyncio.timeout(seconds) as given:
-                await self.places.acquire()
-        except TimeoutError as error:
-            raise StoreUnavailable(f"PostgreSQL {shown(url)}: all {MOST_CONNECTIONS} connections are in use") from error
-        try:
-            while self.connections:
-                connection = self.connections.pop()
-                if not has_ended(connection):
-                    return connection
-                connection.pgconn.finish()
-            end = given.when() or 0.0
-            async with asyncio.timeout_at(end):
-                return await _opened(url, end, deadline)
-        except TimeoutError as error:
+        end = asyncio.get_running_loop().time() + seconds
+        said = f"all {MOST_CONNECTIONS} connections are in use"
+        while True:
+            try:
+                async with asyncio.timeout_at(end):
+                    await self.places.acquire()
+            except TimeoutError as error:
+                raise StoreUnavailable(f"PostgreSQL {shown(url)}: {said}") from error
+            try:
+                async with asyncio.timeout_at(end):
+                    connection = self._unused() or await _opened(url, end, deadline)
+            except TimeoutError as error:
+                self.places.release()
+                raise TimeoutError(f"no connection within {seconds:g} s") from error
+            except BaseException as error:
+                if not isinstance(error, psycopg.OperationalError) or not self._withhold():
+                    self.places.release()
+                    raise
+                said = f"{reason(error)}; this event loop has {self._out} connections, all in use"
+            else:
+                self._out += 1
+                return connection
+
+    def _unused(self) -> LoopConnection | None:
+        """One that is open, and that nobody uses."""
+        while self.connections:
+            connection = self.connections.pop()
+            if not has_ended(connection):
+                return connection
+            connection.pgconn.finish()
+        return None
+
+    def _withhold(self) -> bool:
+        """See ``Connections``."""
+        if not (self._out or self.connections):
+            return False
+        self._withheld += 1
+        if self._withheld == 1:
+            asyncio.get_running_loop().call_later(REGAIN_S, self._regain)
+        return True
+
+    def _regain(self) -> None:
+        for _ in range(self._withheld):
             self.places.release()
-            raise TimeoutError(f"no connection within {seconds:g} s") from error
-        except BaseException:
-            self.places.release()
-            raise
+        self._withheld = 0
+
+    def _leave(self) -> None:
+        self._out -= 1
+        self.places.release()
 
     def put_back(self, connection: LoopConnection) -> None:
         """It is in order, and somebody else may have it."""
         self.connections.append(connection)
-        self.places.release()
+        self._leave()
 
     def drop(self, connection: LoopConnection) -> None:
         """It is in no order that somebody could rely on."""
         connection.pgconn.finish()
-        self.places.release()
+        self._leave()
 
 
 class LoopConnections:

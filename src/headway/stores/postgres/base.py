@@ -30,6 +30,7 @@ __all__ = [
     "MOST_TRIES",
     "PATIENT_S",
     "PERSISTENCE",
+    "REGAIN_S",
     "UNHURRIED",
     "VERSION",
     "BasePostgresStore",
@@ -46,6 +47,9 @@ PATIENT_S: Final = 30.0
 
 INSTALL_LOCK: Final = 0x68647779
 MOST_CONNECTIONS: Final = 16
+REGAIN_S: Final = 1.0
+"""After a server let no more in, this long no more than there are then are asked of it."""
+
 MOST_TRIES: Final = 50
 CLEAN_EVERY: Final = 64
 """Charges between two looks at 256 keys: more are looked at than can have come."""
@@ -330,7 +334,7 @@ def _read_url(url: str) -> tuple[str, dict[str, Any]]:
         except (ValueError, QuotaError) as error:
             raise ConfigError(f"store URL {shown(url)}: {name} is {text!r}: {error}") from None
     made = f"postgresql://{parts.netloc}{parts.path}{'?' if rest else ''}{'&'.join(rest)}"
-    from headway.stores.postgres.connections import check_libpq  # it imports this module
+    from headway.stores.postgres.places import check_libpq  # what needs psycopg
 
     try:
         check_libpq(made, said)

@@ -16,23 +16,21 @@ from typing import Any, Final
 
 import psycopg
 from psycopg import generators
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn
 from psycopg.waiting import Ready, Wait
 
-from headway.errors import ConfigError, StoreUnavailable
+from headway.errors import StoreUnavailable
 from headway.stores.breaker import Breaker
 from headway.stores.lookup import addresses_of
-from headway.stores.postgres.base import MOST_CONNECTIONS, session, shown
-from headway.stores.postgres.failures import is_in_order
+from headway.stores.postgres.base import MOST_CONNECTIONS, REGAIN_S, session, shown
+from headway.stores.postgres.failures import is_in_order, reason
 from headway.stores.postgres.places import NO_ADDRESS, at_addresses, hosts_of, name_in, no_address
 
 __all__ = [
     "Connection",
     "Connections",
     "breaker_of",
-    "check_libpq",
     "has_ended",
     "leave",
     "shared_connections",
@@ -133,6 +131,9 @@ class Connections:
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._out = 0
+        self._withheld = 0
+        self._regained_at = 0.0
         self._owner = os.getpid()
         weakref.finalize(self, _finish, self._idle, self._owner)
 
@@ -140,27 +141,64 @@ class Connections:
         """A connection that nobody else uses until it is put back or dropped.
 
         Raises:
-            StoreUnavailable: there was none by ``end`` (``time.monotonic``).
+            StoreUnavailable: there was none by ``end`` (``time.monotonic``): the server, or we, allow no more.
             psycopg.Error: the server did not let us in.
         """
         if self._owner != os.getpid():
             self._forked()
-        if not self._places.acquire(timeout=max(0.0, end - time.monotonic())):
-            raise StoreUnavailable(f"PostgreSQL {shown(self.url)}: all {MOST_CONNECTIONS} connections are in use")
-        try:
+        self._regain()
+        said = f"all {MOST_CONNECTIONS} connections are in use"
+        while self._places.acquire(timeout=max(0.0, end - time.monotonic())):
+            try:
+                connection = self._unused() or Connection.open(self.url, end, self.deadline)
+            except BaseException as error:
+                if not isinstance(error, psycopg.OperationalError) or not self._withhold():
+                    self._places.release()
+                    raise
+                said = f"{reason(error)}; this process has {self._out} connections, all in use"
+            else:
+                connection.end = end
+                with self._lock:
+                    self._out += 1
+                return connection
+        raise StoreUnavailable(f"PostgreSQL {shown(self.url)}: {said}")
+
+    def _unused(self) -> Connection | None:
+        """One that is open, and that nobody uses."""
+        while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
-            while connection is not None and has_ended(connection):
-                connection.drop()
-                with self._lock:
-                    connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                return Connection.open(self.url, end, self.deadline)
-            connection.end = end
-        except BaseException:
+            if connection is None or not has_ended(connection):
+                return connection
+            connection.drop()
+
+    def _withhold(self) -> bool:
+        """The server let no more in: whether there are others of ours, so that one of them can be waited for.
+
+        The place is nobody's for a while: as many are left as there are connections.
+        """
+        with self._lock:
+            if not (self._out or self._idle):
+                return False
+            self._withheld += 1
+            self._regained_at = time.monotonic() + REGAIN_S
+        return True
+
+    def _regain(self) -> None:
+        """Give back the places that were withheld a while ago."""
+        if not self._withheld:
+            return
+        with self._lock:
+            due = self._withheld if time.monotonic() >= self._regained_at else 0
+            self._withheld -= due
+        for _ in range(due):
             self._places.release()
-            raise
-        return connection
+
+    def _leave(self) -> None:
+        """One that was taken is not in use any more."""
+        with self._lock:
+            self._out -= 1
+        self._places.release()
 
     @contextmanager
     def taken(self, end: float) -> Iterator[Connection]:
@@ -177,7 +215,7 @@ class Connections:
                 self.put_back(connection)  # the server said no, and is there
             else:
                 connection.drop()
-                self._places.release()
+                self._leave()
             raise
         self.put_back(connection)
 
@@ -189,7 +227,7 @@ class Connections:
                 self._idle.append(connection)
         if not kept:
             connection.drop()
-        self._places.release()
+        self._leave()
 
     def close(self) -> None:
         """Close those that nobody uses."""
@@ -202,6 +240,7 @@ class Connections:
         self._lock = threading.Lock()
         self._places = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._idle = []
+        self._out = self._withheld = 0
         self._owner = os.getpid()
         weakref.finalize(self, _finish, self._idle, self._owner)
 
@@ -250,26 +289,6 @@ def shared_connections(url: str, deadline: float) -> Connections:
         if found is None:
             found = _open[url, deadline] = Connections(url, deadline)
         return found
-
-
-def check_libpq(url: str, said: str) -> None:
-    """What libpq would say of a URL at the first decision.
-
-    Args:
-        url: for libpq.
-        said: the same for messages.
-
-    Raises:
-        ConfigError: it cannot be right.
-    """
-    try:
-        read = conninfo_to_dict(url)
-    except psycopg.ProgrammingError as error:
-        reason = str(error).strip()
-        raise ConfigError(f"store URL {said}: {'it cannot be read' if '@' in reason else reason}") from None
-    for port in str(read.get("port") or "").split(","):
-        if port and not (port.isdecimal() and 0 < int(port) < 65536):
-            raise ConfigError(f"store URL {said}: the port is {port!r}; expected 1 to 65535")
 
 
 def leave(connections: Connections) -> None:

@@ -7,11 +7,13 @@ from functools import lru_cache
 from socket import gaierror
 from typing import Any, Final
 
+import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from headway.errors import ConfigError
 from headway.stores.lookup import is_name
 
-__all__ = ["NO_ADDRESS", "at_addresses", "hosts_of", "name_in", "no_address"]
+__all__ = ["NO_ADDRESS", "at_addresses", "check_libpq", "hosts_of", "name_in", "no_address"]
 
 NO_ADDRESS: Final = (gaierror, UnicodeError)
 """What the resolver raises: nobody knows the name; it can be none (of the codec for names in other scripts)."""
@@ -66,3 +68,23 @@ def no_address(place: str, error: Exception) -> OSError:
     return OSError(
         f"could not translate host name {host[:80]!r} to an address ({getattr(error, 'strerror', None) or error})"
     )
+
+
+def check_libpq(url: str, said: str) -> None:
+    """What libpq would say of a URL at the first decision.
+
+    Args:
+        url: for libpq.
+        said: the same for messages.
+
+    Raises:
+        ConfigError: it cannot be right.
+    """
+    try:
+        read = conninfo_to_dict(url)
+    except psycopg.ProgrammingError as error:
+        reason = str(error).strip()
+        raise ConfigError(f"store URL {said}: {'it cannot be read' if '@' in reason else reason}") from None
+    for port in str(read.get("port") or "").split(","):
+        if port and not (port.isdecimal() and 0 < int(port) < 65536):
+            raise ConfigError(f"store URL {said}: the port is {port!r}; expected 1 to 65535")
