@@ -154,15 +154,19 @@ def test_a_connection_that_was_idle_may_bring_one_more_request(tmp_path: Path) -
     for _ in range(5):
         with serving(tmp_path, ONE) as service:
             assert service.client.get("/healthz").headers.get("connection") is None
-            service.process.send_signal(signal.SIGTERM)
             sent = time.monotonic()
+            service.process.send_signal(signal.SIGTERM)
             time.sleep(0.1)  # by then nobody new is let in; idle connections are closed 0.25 s after that
-            if time.monotonic() - sent > 0.2:
-                continue  # this machine is too busy to be that punctual: once more
-            assert service.client.get("/healthz").headers["connection"] == "close"
+            try:
+                answer = service.client.get("/healthz")
+            except httpx.TransportError:
+                if time.monotonic() - sent > 0.25:
+                    continue  # this machine is too busy to be that punctual: once more
+                raise
+            assert answer.headers["connection"] == "close"
             assert service.process.wait(DEADLINE_S) == 0
             return
-    pytest.skip("this machine is too busy to wake a sleeper within 70 ms")
+    pytest.skip("this machine is too busy to ask within 250 ms")
 
 
 def _until_nobody_listens(host: str, port: int) -> None:
