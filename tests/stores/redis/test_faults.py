@@ -271,6 +271,36 @@ def test_no_memory_left_refuses_to_charge_and_still_refuses_the_refused(own: Ser
     store.close()
 
 
+def test_a_full_server_fails_none_that_travels_with_what_it_cannot_write(own: Server) -> None:
+    """Of decisions in one script call the refused are refused and the peeks answered; nothing of the others is written."""
+    client = redis_py.Redis(port=own.port)
+    tight = Limit("tight", "1 per 365 days", by="id")
+
+    async def main() -> list[Any]:
+        store = AsyncRedisStore(f"redis://127.0.0.1:{own.port}", deadline=5, refusal_cache=0)
+        assert (await store.advance([Charge("n", tight, "k", 1)])).allowed
+        before = client.info("commandstats")["cmdstat_evalsha"]["calls"]
+        client.config_set("maxmemory", "1")
+        found = await asyncio.gather(
+            store.advance([Charge("n", LIMIT, "new", 1)]),
+            store.advance([Charge("n", tight, "k", 1)]),
+            store.advance([Charge("n", LIMIT, "new", 1)], commit=False),
+            *[store.advance([Charge("n", LIMIT, f"{number}", 1)]) for number in range(9)],
+            return_exceptions=True,
+        )
+        assert (
+            client.info("commandstats")["cmdstat_evalsha"]["calls"] == before + 1 + 12
+        )  # together, then each by itself
+        client.config_set("maxmemory", "0")
+        await store.close()
+        return found
+
+    charged, refused, looked, *others = asyncio.run(main())
+    assert all(isinstance(one, StoreUnavailable) and "OOM" in str(one) for one in (charged, *others))
+    assert (refused.allowed, looked.allowed) == (False, True)
+    assert client.dbsize() == 1
+
+
 @KINDS
 def test_a_full_server_that_is_asked_again_and_again_still_refuses_the_refused(
     kind: str, own: Server, caplog: pytest.LogCaptureFixture

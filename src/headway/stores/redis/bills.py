@@ -172,9 +172,10 @@ class Part:
         states: what the keys held before, as the core keeps it.
         error: why nobody knows.
         undecided: the script could not say, or was not asked yet.
+        alone: it has to be decided by a script call of its own.
     """
 
-    __slots__ = ("allowed", "charges", "commit", "error", "keys", "now", "states", "undecided")
+    __slots__ = ("allowed", "alone", "charges", "commit", "error", "keys", "now", "states", "undecided")
 
     def __init__(self, charges: Sequence[Charge], keys: Sequence[bytes], commit: bool) -> None:
         self.charges = charges
@@ -185,6 +186,7 @@ class Part:
         self.states: Sequence[State | None] = ()
         self.error: StoreError | None = None
         self.undecided = True
+        self.alone = False
 
 
 def packed(parts: Sequence[Part], about: int, given: int | None) -> tuple[list[bytes], list[bytes]]:

@@ -21,6 +21,7 @@ from headway.stores.base import Answer, settled_bill
 from headway.stores.redis.bills import MOST_BILLS, MOST_CHARGES, Bill, Decided, Now, Part, decided, packed, read
 from headway.stores.redis.calls import insisting, run, together
 from headway.stores.redis.changing import change
+from headway.stores.redis.handshake import is_full
 from headway.stores.redis.keys import slot_of, stored_key
 from headway.stores.redis.scripts import script
 from headway.stores.redis.topology import Flow, Topology
@@ -92,9 +93,13 @@ def _by_slot(bill: Bill) -> list[Part]:
 
 
 def _decide_parts(topology: Topology, parts: Sequence[Part], now: Now, clock: bool) -> Flow[None]:
-    """Fill in what became of each part; a second time where a calendar's boundaries did not reach."""
+    """Fill in what became of each part.
+
+    Once more where a calendar's boundaries did not reach; and each by itself where nothing was done together because one of
+    them had to write, and the server is full: whom it has refused it refuses still.
+    """
     about = now()
-    for _ in range(2):
+    for _ in range(3):
         groups = _groups(topology, [part for part in parts if part.undecided])
         if not groups:
             return
@@ -102,8 +107,12 @@ def _decide_parts(topology: Topology, parts: Sequence[Part], now: Now, clock: bo
         calls = [run(topology, slot, script("advance"), *packed(group, about, given)) for slot, group in groups]
         replies = yield from together(calls) if len(calls) > 1 else _alone(calls[0])
         for (_, group), reply in zip(groups, replies, strict=True):
-            read(group, reply, topology.settings)
-        about = max((part.now for part in parts if part.undecided), default=0)  # the server's, far from ours
+            if len(group) > 1 and is_full(reply):
+                for part in group:
+                    part.alone = True
+            else:
+                read(group, reply, topology.settings)
+        about = max((part.now for part in parts if part.undecided), default=0) or about  # the server's, far from ours
     for part in parts:
         if part.undecided:
             part.error = StoreUnavailable("Redis store: its clock moves by more than a window at a time")
@@ -123,11 +132,11 @@ def _groups(topology: Topology, parts: Sequence[Part]) -> list[tuple[int | None,
     for part in parts:
         slot = slot_of(part.keys[0]) if topology.clustered else None
         group, charges = latest.get(slot, ([], MOST_CHARGES))
-        if len(group) >= MOST_BILLS or charges + len(part.keys) > MOST_CHARGES:
+        if part.alone or len(group) >= MOST_BILLS or charges + len(part.keys) > MOST_CHARGES:
             group, charges = [], 0
             groups.append((slot, group))
         group.append(part)
-        latest[slot] = group, charges + len(part.keys)
+        latest[slot] = group, MOST_CHARGES if part.alone else charges + len(part.keys)
     return groups
 
 

@@ -19,6 +19,7 @@ __all__ = [
     "STRANGE",
     "context_of",
     "greeting",
+    "is_full",
     "judge",
     "no_name",
     "problem_of",
@@ -32,6 +33,9 @@ _NOT_OURS = ("NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE")
 
 _AWAY = ("LOADING", "BUSY", "MASTERDOWN", "READONLY", "CLUSTERDOWN")
 """Errors of a server that cannot serve for a while. One that only cannot write (OOM, MISCONF, NOREPLICAS) still refuses."""
+
+_FULL = ("OOM", "MISCONF", "NOREPLICAS")
+"""Errors of one that only cannot write: a script says so at its first write, so nothing was."""
 
 _SENT_ON = ("NOSCRIPT", "MOVED", "ASK", "TRYAGAIN")
 """Errors that say what to do instead."""
@@ -70,7 +74,14 @@ def problem_of(where: object, reply: Failed | Unreadable) -> StoreError:
     text = _PLACE.sub("", reply.text)  # where it is in the script is nothing to a reader
     if reply.kind in _NOT_OURS or text.startswith(("ERR unknown command", "ERR invalid password", "ERR DB index")):
         return StoreUnusable(f"Redis store {where}: {text}")
-    return StoreUnavailable(f"Redis store {where}: {text}")
+    problem = StoreUnavailable(f"Redis store {where}: {text}")
+    problem.is_full = reply.kind in _FULL  # type: ignore[attr-defined]  # see is_full
+    return problem
+
+
+def is_full(reply: object) -> bool:
+    """Whether a script failed because it had to write, and nothing of it was done."""
+    return isinstance(reply, StoreUnavailable) and getattr(reply, "is_full", False)
 
 
 STRANGE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
