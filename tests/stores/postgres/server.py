@@ -60,15 +60,22 @@ class PostgresServer:
         return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     def start(self) -> None:
-        """Start, and wait until it answers."""
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log, cwd=self.log.parent, **self._named)
+        """Start, and wait until it answers; what is left of one that was killed may keep it waiting a moment."""
         until = time.monotonic() + _READY_S
+        begins_at = 0
         while True:
+            if self.process is None or self.process.poll() is not None:
+                begins_at = self.log.stat().st_size if self.log.exists() else 0
+                with self.log.open("ab") as log:
+                    self.process = subprocess.Popen(
+                        self.command, stdout=log, stderr=log, cwd=self.log.parent, **self._named
+                    )
             with suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
                 return
-            if time.monotonic() > until or self.process.poll() is not None:
-                raise RuntimeError(f"PostgreSQL does not answer:\n{self.log.read_text()[-2000:]}")
+            said = self.log.read_bytes()[begins_at:].decode(errors="replace")
+            has_ended = self.process.poll() is not None and "still in use" not in said
+            if time.monotonic() > until or has_ended:
+                raise RuntimeError(f"PostgreSQL does not answer:\n{said[-2000:]}")
             time.sleep(0.05)
 
     def kill(self) -> None:
@@ -102,7 +109,9 @@ class PostgresServer:
         pid = self.process.pid
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        children: set[str] = set()
+        for _ in range(3):  # one that ends meanwhile may hide another
+            children.update(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
         for each in (*map(int, children), pid):
             with suppress(ProcessLookupError):
                 os.kill(each, number)

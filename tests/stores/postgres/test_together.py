@@ -161,10 +161,10 @@ def test_cleaning_leaves_alone_what_somebody_is_at(url: str, schema: str, server
 
     with psycopg.connect(server.url) as other:
         other.execute(f"SELECT FROM {schema}.state WHERE encode(key, 'escape') LIKE '%%locked' FOR UPDATE")
-        for number in range(70):
+        for number in range(270):
             assert limiter.hit(id=f"new {number}").allowed
         assert recovered() == 1
-    for number in range(70):
+    for number in range(270):
         assert limiter.hit(id=f"newer {number}").allowed
     assert recovered() == 0
 

@@ -14,7 +14,7 @@ from headway.errors import ConfigError
 
 __all__ = ["FOREIGN", "SCHEMA_VERSION", "check_schema", "functions", "grant_sql", "quoted", "schema_sql"]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 
 FOREIGN: Final = "HWY01"
 """The SQLSTATE of a schema that has other things in it."""

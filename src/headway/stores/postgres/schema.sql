@@ -202,7 +202,7 @@ BEGIN
         WHERE allowed OR NOT new.admitted
         ON CONFLICT (key) DO UPDATE SET state = excluded.state, expires = excluded.expires;
     END IF;
-    IF write AND past IS NOT NULL THEN reached := encode({schema}.clean(past, 256, now), 'hex'); END IF;
+    IF write AND past IS NOT NULL THEN reached := encode({schema}.clean(past, 1024, now), 'hex'); END IF;
     RETURN now || CASE WHEN allowed THEN ' 1 ' ELSE ' 0 ' END || array_to_string(states, ',', '') || ' ' || reached;
 END
 $$;
