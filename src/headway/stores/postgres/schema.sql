@@ -94,6 +94,11 @@ DECLARE
 BEGIN
     IF pg_advisory_xact_lock(lock) IS NULL THEN END IF;
     now := coalesce(at, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000);
+    UPDATE {schema}.state AS s  -- nearly always: a key that is known, and is admitted; of one that is idle its clock is told
+    SET state = (greatest(s.expires, now) + step) || ':1', expires = greatest(s.expires, now) + step
+    WHERE s.key = k AND s.expires <= now + depth - step AND s.state = s.expires || ':1'
+    RETURNING s.expires - step INTO tat;
+    IF FOUND THEN RETURN now || ' 1 ' || tat || ':1'; END IF;
     SELECT s.state, s.expires INTO before, tat FROM {schema}.state s WHERE s.key = k;
     IF step IS NOT NULL AND (tat IS NULL OR (tat - now <= depth AND before = tat || ':1')) THEN  -- no sum is beyond 2**63
         tat := coalesce(greatest(tat, now), now) + step;
