@@ -550,3 +550,26 @@ def test_kill_minus_nine_at_any_moment_loses_no_decision_that_was_given(path: Pa
     connection = sqlite3.connect(path)
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"
     connection.close()
+
+
+@pytest.mark.parametrize("algorithm", ["gcra", "fixed-window"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_decision_is_not_dated_before_what_it_sees(
+    path: Path, clock: ManualClock, algorithm: str, count: int
+) -> None:
+    """Another process is admitted just when this one looks at the clock: each remaining is told once, none twice."""
+    limits = [Limit(f"l{number}", "9 per 365 days", by="id", algorithm=algorithm) for number in range(count)]
+    other = Limiter(*limits, store=SqliteStore(path, clock=clock))
+    told: list[int | None] = []
+
+    def looked_at() -> int:
+        found = clock()
+        if not told:
+            clock.advance(5)
+            told.append(other.hit(id="k").remaining)
+        return found
+
+    for ask in ("hit", "peek"):
+        limiter = Limiter(*limits, store=SqliteStore(path, clock=looked_at))
+        told.append(getattr(limiter, ask)(id="k").remaining)
+    assert told == [8, 7, 6]

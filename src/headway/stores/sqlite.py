@@ -115,8 +115,8 @@ class SqliteStore:
         keys = [_key(charge) for charge in charges]
 
         def decide(cursor: sqlite3.Cursor) -> Answer:
-            now = self.clock()
             texts = _texts(cursor, keys)
+            now = self.clock()  # as in sqlite_lane
             states = [
                 None if text is None else charge.limit.rule.load(numbers_of(text))
                 for charge, text in zip(charges, texts, strict=True)
@@ -184,8 +184,8 @@ class SqliteStore:
         """See ``Store.clears_after``."""
 
         def work(cursor: sqlite3.Cursor) -> tuple[int, int]:
-            now = self.clock()
             state = _read(cursor, charge, _key(charge))
+            now = self.clock()
             return charge.limit.rule.clears_after(state, now, charge.cost), now
 
         return self._decided(work, "BEGIN")

@@ -79,8 +79,8 @@ class SqliteLane:
         ]
 
         def work(cursor: Cursor) -> Answered:
-            now = self._clock()
             texts = self._read(cursor, names)
+            now = self._clock()  # not before: what others have written by then was written at no later time
             decided = self._in_line(names, texts, costs, now) if self._whole else None
             allowed, before, rows = decided or self._settle(names, texts, costs, now)
             if rows:
