@@ -66,7 +66,7 @@ async def find_addresses(host: str, port: int) -> list[Address]:
         return _asked(host, port)
     import asyncio  # whoever awaits has imported it
 
-    return await asyncio.shield(asyncio.wrap_future(_lookup(host, port)))
+    return await asyncio.wrap_future(_lookup(host, port))  # it is running: who leaves cannot cancel it for the others
 
 
 def _lookup(host: str, port: int) -> Future[list[Address]]:
@@ -76,7 +76,7 @@ def _lookup(host: str, port: int) -> Future[list[Address]]:
         if answer is not None:
             return answer
         answer = _asking[host, port] = Future()
-    answer.set_running_or_notify_cancel()
+        answer.set_running_or_notify_cancel()
 
     def ask() -> None:
         try:
